@@ -107,6 +107,7 @@ def test_all_is_verified_in_the_order_that_the_jobs_own_topic_has(told: Told) ->
     assert found["left_out"] == []
 
 
+@pytest.mark.proof
 def test_behind_a_key_by_all_is_replayed_through_a_kill_and_nothing_is_left_behind(told: Told) -> None:
     held = checks(told.drilled)
     assert {each["verdict"] for each in held.values()} == {"held"}, told.drilled.out

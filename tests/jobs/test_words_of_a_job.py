@@ -73,7 +73,7 @@ def hosts(*spark_marks: pytest.MarkDecorator) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("host", [process, pytest.param(ON_SPARK, id="spark", marks=spark_marks)])
 
 
-@hosts(pytest.mark.spark)
+@hosts(pytest.mark.spark, pytest.mark.proof)
 def test_the_words_of_a_function_keep_text_name_and_level(
     job: tuple[list[str], dict[str, str]], host: tuple[str, ...]
 ) -> None:

@@ -32,6 +32,7 @@ def test_a_job_may_say_after_which_time_its_own_are_closed() -> None:
     assert producer_config("any", said) | said == producer_config("any", said)
 
 
+@pytest.mark.proof
 @pytest.mark.broker
 def test_the_next_record_and_question_after_idle_connections_were_closed_get_through_and_nobody_is_told_of_an_error(
     broker: Broker, monkeypatch: pytest.MonkeyPatch

@@ -47,9 +47,6 @@ class Zombie:
 _AT = "checkpoint=3,subtask=0,once={folder}/reached,hold"
 _LATE = Woken.AFTER_THE_JOB
 
-GUARDS_A_CHANGE = Zombie("completed-not-committed", f"before_commit,{_AT}")
-"""The place where both the zombie and its successor have something to commit; simulation and drills play the others."""
-
 ZOMBIES = [
     Zombie("before-it-attaches", "before_restore,subtask=0,once={folder}/reached,hold"),
     Zombie("with-records-in-an-open-transaction", f"before_trigger,{_AT}"),
@@ -59,7 +56,7 @@ ZOMBIES = [
         "acknowledged-not-completed",
         f"after_ack,{_AT};before_pre_commit,checkpoint=3,subtask=1,once={{folder}}/other,hold",
     ),
-    GUARDS_A_CHANGE,
+    Zombie("completed-not-committed", f"before_commit,{_AT}"),
     Zombie("in-the-middle-of-a-commit", f"after_end_txn,{_AT}"),
     Zombie("committed-not-reported", f"after_commit,{_AT}"),
     Zombie("at-the-end-of-its-input", "after_pre_commit,subtask=0,once={folder}/reached,hold", interval="1h"),
@@ -74,10 +71,8 @@ def job(broker: Broker, session: SparkSession, tmp_path: Path, topic: Callable[[
     return ZombieJob(broker.bootstrap_servers, session, topic(), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "zombie",
-    [pytest.param(each, marks=() if each == GUARDS_A_CHANGE else pytest.mark.proof, id=str(each)) for each in ZOMBIES],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("zombie", ZOMBIES, ids=str)
 def test_a_zombie_finds_itself_fenced(job: ZombieJob, monkeypatch: pytest.MonkeyPatch, zombie: Zombie) -> None:
     late = zombie.woken is Woken.AFTER_THE_JOB
     with job.running(monkeypatch, zombie.crash, checkpoint_interval=zombie.interval) as future:

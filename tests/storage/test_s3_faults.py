@@ -75,6 +75,7 @@ def test_a_server_that_stays_busy_is_named(store: CheckpointStore, proxy: Object
         store.put([("files/a", b"bytes")])
 
 
+@pytest.mark.proof
 def test_a_server_that_stands_still_is_an_error_and_not_for_ever(store: CheckpointStore, proxy: ObjectProxy) -> None:
     store.create_once(ENTRY, b"fact")
     proxy.cut(Direction.TO_CLIENT)
