@@ -16,6 +16,9 @@ import pytest
 import twopc
 from twopc import connect
 
+# The process that plays these parses every module once.
+pytestmark = pytest.mark.xdist_group("tidy")
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE_FOLDERS = ("twopc", "coordinator", "tests", "examples", "scripts", "benchmarks")
 PACKAGES = ("twopc", "coordinator")

@@ -52,8 +52,8 @@ class FunctionCell:
 
     @property
     def guards_a_change(self) -> bool:
-        """Who is terminated in a function ends as anywhere else."""
-        return self.signal is not Signal.TERM
+        """A timer is called as a function is, and who is terminated in one ends as anywhere else."""
+        return self.moment is Moment.IN_A_CALL
 
 
 FUNCTION_CELLS = (

@@ -16,7 +16,7 @@ from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.proof]
 
 JOB_FILE = str(Path(__file__).with_name("graph_job.py"))
 
@@ -72,7 +72,6 @@ def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_not_taken_f
     assert told[output["verdict"]] in output["said"]
 
 
-@pytest.mark.proof
 def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real, tmp_path: Path) -> None:
     other = tmp_path / "other_graph_job.py"
     other.write_text(Path(JOB_FILE).read_text().replace('startswith(b"5")', 'startswith(b"59")'))
@@ -82,7 +81,6 @@ def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real
     assert all(f"to {real.name}-fives" in finding for finding in output["findings"])
 
 
-@pytest.mark.proof
 def test_a_graph_lives_through_faults_and_every_topic_and_state_is_judged(broker: Broker, tmp_path: Path) -> None:
     result = drilled_with_faults(broker.bootstrap_servers, JOB_FILE, 2, 2_000, tmp_path)
     assert not not_held(result), not_held(result)

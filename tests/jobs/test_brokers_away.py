@@ -17,7 +17,7 @@ from twopc.kafka.client_log import log as client_log
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.proof]
 
 JOB = """
 import time
