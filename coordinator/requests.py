@@ -103,7 +103,8 @@ def refuse_unknown_past(state: LedgerState, request: StartAttempt) -> None:
             f"the brokers know attempt {unknown} of this job, but the checkpoint folder has {known}: the job ran "
             "with another checkpoint folder (a relative --checkpoint-dir depends on where a run is started), or this "
             "one was deleted, or another job uses the prefix of its transactional ids. To go on, name the "
-            "--checkpoint-dir that it had, or start anew (--from none): readers then see some output again"
+            "--checkpoint-dir that it had, or start anew (--from none): with empty states, from where start= of the "
+            "source says; what is read again, readers see twice"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.cli import CommandResult, twopc
-from tests.kafka.kit import eventually, values_of
+from tests.kafka.kit import eventually
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
 from twopc.driver.run import run
@@ -22,10 +23,12 @@ from twopc.kafka.control_client import ControlClient
 from twopc.kafka.transaction_verdict import BrokerState
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.loader.job_loader import load_job
+from twopc.protocol.facts import Committable
+from twopc.protocol.messages import Complete
 from twopc.runtime.spec import SubtaskSpec
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
-from twopc.testing.topics import Write, create_topic, produce
+from twopc.testing.topics import Write, create_topic, produce, read_topic
 from twopc.worker.bootstrap import run_subtask
 
 pytestmark = pytest.mark.broker
@@ -33,8 +36,14 @@ pytestmark = pytest.mark.broker
 JOB = """
 from twopc import Job, KafkaSink, KafkaSource
 
+
+def count(total, value):
+    return (total or 0) + 1, b"%d" % ((total or 0) + 1)
+
+
 job = Job("{name}")
-job.source(KafkaSource("{name}-in")).map(bytes.upper).sink(KafkaSink("{name}-out"))
+counts = job.source(KafkaSource(["{name}-a", "{name}-b"])).stateful_map(count, name="count")
+counts.sink(KafkaSink("{name}-out", partitioner="source"))
 """
 
 
@@ -81,10 +90,21 @@ class ThreadHost:
         self._pool.shutdown()
 
 
-def lose_the_last_checkpoint(broker: Broker, job_file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run until a checkpoint has completed whose transaction is never committed, and wait until that has expired."""
+def lose_the_last_checkpoint(
+    broker: Broker, job_file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, parallelism: int = 1
+) -> None:
+    """Run until a checkpoint has completed, whose transaction subtask 0 never commits, and wait until it has expired.
 
-    def never(*_: object) -> None:
+    If there is a subtask 1, it has committed its own.
+    """
+    commit, committed = TransactionalWriter.commit, threading.Event()
+
+    def never(writer: TransactionalWriter, item: Committable, proof: Complete) -> None:
+        if item.subtask:
+            commit(writer, item, proof)
+            committed.set()
+            return
+        assert parallelism == 1 or committed.wait(60)
         raise Unavailable("nobody commits")
 
     settings = RunSettings(
@@ -96,6 +116,7 @@ def lose_the_last_checkpoint(broker: Broker, job_file: Path, folder: Path, monke
         restart_attempts=0,
         host="process",
         until_end=True,
+        parallelism=parallelism,
     )
     definition = load_job(str(job_file))
     with monkeypatch.context() as patched:
@@ -108,7 +129,7 @@ def lose_the_last_checkpoint(broker: Broker, job_file: Path, folder: Path, monke
             run(definition, settings, host=ThreadHost())
     completed = read_job(LocalStore(folder), definition.name).completed[-1]
     assert completed.metadata is not None
-    [committable] = completed.metadata.committables
+    [committable] = [item for item in completed.metadata.committables if item.subtask == 0]
     name = PreparedTransaction.from_committable(committable).transactional_id
     with ControlClient(broker.bootstrap_servers, {}) as client:
 
@@ -119,33 +140,45 @@ def lose_the_last_checkpoint(broker: Broker, job_file: Path, folder: Path, monke
         eventually(expired)
 
 
-def test_an_expired_loss_is_refused_with_its_offsets_until_it_is_accepted_by_name(
+def test_a_loss_of_one_of_two_subtasks_is_refused_until_it_is_accepted_and_all_states_and_other_output_are_kept(
     broker: Broker, topic: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, folder, job_file = topic(), tmp_path / "checkpoints", tmp_path / "job.py"
-    for suffix in ("in", "out"):
-        create_topic(broker.bootstrap_servers, f"{name}-{suffix}")
+    servers = broker.bootstrap_servers
+    for suffix in ("a", "b", "out"):
+        create_topic(servers, f"{name}-{suffix}", 2)
     job_file.write_text(JOB.format(name=name))
-    produce(broker.bootstrap_servers, f"{name}-in", [Write(b"lost")] * 7)
-    lose_the_last_checkpoint(broker, job_file, folder, monkeypatch)
-    produce(broker.bootstrap_servers, f"{name}-in", [Write(b"kept")] * 3)
+
+    def fill(count: int) -> None:
+        for suffix in ("a", "b"):
+            produce(servers, f"{name}-{suffix}", [Write(b"x", b"k%d" % each, each) for each in (0, 1)] * count)
+
+    def written() -> dict[bytes | None, list[int]]:
+        every = read_topic(servers, f"{name}-out")
+        return {key: [int(each.value or b"") for each in every if each.key == key] for key in (b"k0", b"k1")}
+
+    fill(7)
+    lose_the_last_checkpoint(broker, job_file, folder, monkeypatch, parallelism=2)
+    fill(3)
 
     def start(*more: str) -> CommandResult:
         return twopc(
-            *("run", str(job_file), "--bootstrap-servers", broker.bootstrap_servers, "--checkpoint-dir", str(folder)),
-            *("--host", "process", "--until-end", "--output", "json", *more),
+            *("run", str(job_file), "--bootstrap-servers", servers, "--checkpoint-dir", str(folder)),
+            *("--host", "process", "-p", "2", "--until-end", "--output", "json", *more),
         )
 
     refused = start()
     assert refused.code == TransactionLost.exit_code, refused.err
-    assert f"up to {name}-in[0]@7" in refused.err
+    assert f"up to {name}-a[0]@7, up to {name}-b[0]@7" in refused.err
+    assert f"{name}-a[1]" not in refused.err
+    assert "there is no earlier checkpoint: --from none begins anew" in refused.err
     assert start("--accept-loss", "another").code == TransactionLost.exit_code
-    assert values_of(broker.bootstrap_servers, f"{name}-out") == []
+    assert written() == {b"k0": [], b"k1": list(range(1, 15))}
     [lost] = re.findall(r"--accept-loss (\S+)\. ", refused.err)
 
     accepted = start("--accept-loss", lost)
     assert accepted.code == 0, accepted.err
-    assert json.loads(accepted.out)["records_in"] == 3
-    assert values_of(broker.bootstrap_servers, f"{name}-out") == [b"KEPT"] * 3
+    assert json.loads(accepted.out)["records_in"] == 12
+    assert written() == {b"k0": list(range(15, 21)), b"k1": list(range(1, 21))}
     said = [loss for entry in read_job(LocalStore(folder), name).completed for loss in entry.losses]
     assert [loss.names for loss in said] == [(lost,)]

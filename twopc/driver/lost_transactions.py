@@ -61,7 +61,7 @@ def rewritten(context: JobContext, started: StartedAttempt) -> Script[Checkpoint
     yield Confirm(context, latest.checkpoint_id)
     if not accepted(context).issuperset(names):
         why = f"it was to be written again, but {missing_input(missed, gone)}"
-        raise TransactionLost(_missing_output(latest, names, why, lost) + _ways_on(names, from_earlier=False))
+        raise TransactionLost(_missing_output(latest, names, why, lost) + _ways_on(names))
     message = f"accepted, by --accept-loss, instead of writing it again. {lost}"
     yield SettleLoss(context, latest.checkpoint_id, tuple(names), {}, message)
     yield Log(logging.WARNING, f"the loss of output of checkpoint {latest.checkpoint_id} is {message}")
@@ -86,7 +86,7 @@ def heal(context: JobContext, started: StartedAttempt, settled: Sequence[Settled
         if any(item.outcome is Outcome.HELD for item in settled):
             planned = Refused("what is open behind it could not be aborted")
     if isinstance(planned, Refused):
-        raise TransactionLost(_refusal(latest, settled, planned))
+        raise TransactionLost(_refusal(latest, settled, planned, started.earlier))
     bases = ", ".join(f"subtask {subtask} from checkpoint {base}" for subtask, base in sorted(planned.bases.items()))
     message = f"written again: {bases}, instead of {latest.checkpoint_id}. {_loss_text(latest, settled)}"
     yield SettleLoss(context, latest.checkpoint_id, tuple(planned.names), planned.bases, message)
@@ -132,11 +132,14 @@ def _input_of(snapshots: Sequence[SubtaskSnapshot]) -> str:
     return f"The input concerned: {reach}, from the position of the checkpoint before"
 
 
-def _refusal(latest: CheckpointMetadata, settled: Sequence[Settled], refused: Refused) -> str:
+def _refusal(
+    latest: CheckpointMetadata, settled: Sequence[Settled], refused: Refused, earlier: Iterable[CheckpointMetadata]
+) -> str:
     names = [item.committable.name for item in settled if item.outcome is Outcome.LOST]
     why = f"can't be written again by itself: {refused.why}"
     lost = f"{_loss_text(latest, settled)}. No transactional id was initialised"
-    return _missing_output(latest, names, why, lost) + _ways_on(names, from_earlier=not refused.input_is_gone)
+    again = "" if refused.input_is_gone else _written_again(earlier)
+    return _missing_output(latest, names, why, lost) + _ways_on(names) + again
 
 
 def _missing_output(latest: CheckpointMetadata, names: Sequence[str], why: str, lost: str) -> str:
@@ -146,12 +149,16 @@ def _missing_output(latest: CheckpointMetadata, names: Sequence[str], why: str, 
     )
 
 
-def _ways_on(names: Sequence[str], *, from_earlier: bool) -> str:
-    """Return what a person may do; an earlier checkpoint is no way on where the input after it is gone."""
-    accept = f"To go on without that output, from this checkpoint with all state: --accept-loss {','.join(names)}. "
-    if not from_earlier:
-        return accept.rstrip()
-    return (
-        f"{accept}To write it again from an earlier checkpoint: --from ID (what was written since then, by any "
-        "subtask, comes twice)."
-    )
+def _ways_on(names: Sequence[str]) -> str:
+    return f"To go on without that output, from this checkpoint with all state: --accept-loss {','.join(names)}."
+
+
+def _written_again(earlier: Iterable[CheckpointMetadata]) -> str:
+    """Return how a person has it written again, which is no way on where the input for it is gone."""
+    newest = max((each.checkpoint_id for each in earlier), default=None)
+    if newest is None:
+        return (
+            " To write it again there is no earlier checkpoint: --from none begins anew, with empty states, from where "
+            "start= of the source says"
+        )
+    return f" To write it again: --from {newest} (what was written since then, by any subtask, comes twice)"

@@ -26,7 +26,10 @@ from twopc.protocol.facts import CheckpointMetadata, SplitPosition, in_order
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.source import FollowerStanding, Split
 
-_WAYS_ON = "name the --checkpoint-dir that the job had, or start anew (--from none): readers then see some output again"
+_WAYS_ON = (
+    "name the --checkpoint-dir that the job had, or start anew (--from none): with empty states, from where start= of "
+    "the source says; what is read again, readers see twice"
+)
 
 
 def refuse_moved_on(
