@@ -23,7 +23,7 @@ from twopc.input_now import HiddenInput, Places
 from twopc.key_spread import KeySample
 from twopc.listing import listed
 from twopc.protocol.attempts import GlobalCommit, Traces
-from twopc.protocol.facts import Committable, SplitPosition
+from twopc.protocol.facts import Committable, KnownOutput, SplitPosition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED
 from twopc.sink import Committer, Outcome, Settled, Sink
 from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
@@ -344,6 +344,12 @@ class JobCommitter(Committer):
 
     def abort_lingering(self) -> list[str]:
         return [name for committer in self._committers.values() for name in committer.abort_lingering()]
+
+    def compare(self, known: Sequence[KnownOutput]) -> None:
+        is_renamed = len(self._committers) == len({each.group for each in known}) == 1
+        for group, committer in self._committers.items():
+            if own := [each for each in known if is_renamed or each.group == group]:
+                committer.compare(own)
 
     def close(self) -> None:
         self._closing.close()

@@ -33,7 +33,7 @@ from typing import Any, Self
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.protocol.attempts import NO_TRACES, Traces
-from twopc.protocol.facts import Committable, SplitPosition
+from twopc.protocol.facts import Committable, KnownOutput, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
@@ -130,6 +130,14 @@ class SinkWriter(ABC):
         """
         return ()
 
+    def known_outputs(self, earlier: Sequence[KnownOutput]) -> Sequence[KnownOutput]:
+        """What the next start is to compare with what is there then: `Committer.compare` gets it.
+
+        Asked for each snapshot, after `pre_commit`. `earlier` is what the restored checkpoint has of this group, for
+        outputs that this writer may not have met yet.
+        """
+        return ()
+
     @abstractmethod
     def pre_commit(self, request: PreCommit) -> Committable | None:
         """Make the transaction durable and able to be committed by another process, whatever happens to this one.
@@ -217,6 +225,13 @@ class Committer(ABC):
         itself be the zombie.
         """
         return []
+
+    def compare(self, known: Sequence[KnownOutput]) -> None:
+        """Say what has become of these outputs since the latest completed checkpoint, and what follows from it.
+
+        Called after the first `abort_lingering`. Must not raise because of a difference: what was written is out.
+        """
+        return
 
     def close(self) -> None:
         """Let go of everything."""

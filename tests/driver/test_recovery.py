@@ -16,7 +16,14 @@ from twopc.kafka.positions import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
+from twopc.protocol.facts import (
+    CheckpointMetadata,
+    Committable,
+    KnownOutput,
+    SplitPosition,
+    StateHandle,
+    SubtaskSnapshot,
+)
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
 from twopc.sink import Committer, Outcome, Settled, Sink, SinkWriter
@@ -68,6 +75,9 @@ class FakeSink(Sink, Committer):
     def abort_lingering(self) -> list[str]:
         self.log.append("abort lingering")
         return ["old"]
+
+    def compare(self, known: Sequence[KnownOutput]) -> None:
+        self.log.append(f"compare {','.join(each.name for each in known)}")
 
 
 @dataclass
@@ -128,6 +138,16 @@ def test_what_is_outstanding_is_committed_globally_before_anything_is_swept_and_
         "confirm t@7",
         "abort lingering",
     ]
+
+
+def test_outputs_are_compared_as_every_subtask_knew_them_once_what_lingers_is_aborted() -> None:
+    latest = metadata()
+    known = [KnownOutput("out", 1, "sink"), KnownOutput("chosen", 1, "sink")]
+    snapshots = tuple(
+        SubtaskSnapshot.of(SubtaskIndex(index), (), latest.snapshots[0].state, (), outputs=known[: index + 1])
+        for index in (0, 1)
+    )
+    assert run_recovery(replace(latest, snapshots=snapshots))[-2:] == ["abort lingering", "compare out,chosen"]
 
 
 def test_without_a_checkpoint_only_what_lingers_is_aborted() -> None:

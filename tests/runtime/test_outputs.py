@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from twopc.errors import CheckpointDeclined
 from twopc.operators import SinkOutput
-from twopc.protocol.facts import Committable
+from twopc.protocol.facts import Committable, KnownOutput
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
@@ -48,6 +48,9 @@ class Counting(SinkWriter):
 
     def commit(self, committable: Committable, proof: Complete) -> None:
         self.log.append(f"{self.name} commits {committable.name}")
+
+    def known_outputs(self, earlier: Sequence[KnownOutput]) -> list[KnownOutput]:
+        return [*earlier, KnownOutput(self.name, 1)]
 
     def abort(self) -> None:
         self.log.append(f"{self.name} aborts")
@@ -127,3 +130,10 @@ def test_bytes_are_told_by_sink_and_of_none_that_does_not_count() -> None:
         [GroupWriter("1", one, {"a": one.write, "b": one.write}), GroupWriter("2", other, {"c": other.write})]
     )
     assert outputs.bytes_written() == {"a": 10, "b": 20}
+
+
+def test_what_a_writer_knows_of_its_outputs_is_named_by_its_group_and_so_is_what_it_had_restored() -> None:
+    one, other = Counting("one", []), Counting("other", [])
+    restored = [KnownOutput("x", 1, "2"), KnownOutput("x", 1, "2"), KnownOutput("y", 1, "gone")]
+    outputs = Outputs([GroupWriter("1", one, {"a": one.write}), GroupWriter("2", other, {"c": other.write})], restored)
+    assert [(each.group, each.name) for each in outputs.known()] == [("1", "one"), ("2", "x"), ("2", "other")]

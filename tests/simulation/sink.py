@@ -19,6 +19,7 @@ from tests.simulation.world import World
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.known_topics import KnownTopic
 from twopc.kafka.lingering_transactions import abort_open, fence_earlier
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.resume import SettleAction, act_on_all, settle_all
@@ -101,6 +102,7 @@ class _Output:
     """Writes each value to the output partition of the lane that it comes from."""
 
     bytes_written = 0
+    chooses = False
 
     def __init__(self, broker: SimBroker, topic: str, topics: SimpleNamespace) -> None:
         self.topics = topics
@@ -123,7 +125,7 @@ class SimWriter(TransactionalWriter):
     def __init__(self, broker: SimBroker, topic: str, config: WriterConfig, identity: TopicIdentity) -> None:
         self._broker = broker
         ids = dict.fromkeys(broker.topics, broker.topic_id)
-        topics = SimpleNamespace(ids=ids, known={topic: (topic_id, 1) for topic, topic_id in ids.items()})
+        topics = SimpleNamespace(ids=ids, known={topic: KnownTopic(topic_id, 1) for topic, topic_id in ids.items()})
         output: Any = _Output(broker, topic, topics)
         client: Any = SimControlClient(broker)
         for each in broker.topics:

@@ -25,6 +25,7 @@ from twopc.context import JobContext
 from twopc.driver.actions import (
     AbortLingering,
     Claim,
+    CompareOutputs,
     Confirm,
     FindEnds,
     PlanSplits,
@@ -79,6 +80,8 @@ def recovery(context: JobContext, started: StartedAttempt) -> Script[RecoveryRes
     # Last of all: it initialises the ids, which aborts whatever under them is not settled yet.
     lingering = yield from do(AbortLingering())
     yield Reach(CrashPoint.DRIVER_AFTER_ABORT_LINGERING, settled_id)
+    if latest is not None and latest.outputs:
+        yield CompareOutputs(latest.outputs)
     return RecoveryResult(tuple(settled), tuple(lingering), restored)
 
 

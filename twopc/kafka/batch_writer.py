@@ -120,7 +120,7 @@ class BatchWriter:
         found = call_with_retry(lambda: self._client.describe_transaction(self._name), DESCRIBE_SECONDS)
         described = require_open(found, self._name, self.config.timeout_ms)
         written_to = self._producer.topics
-        self._prepared = prepared_transaction(self._name, described, written_to, self._topics.known, at, index)
+        self._prepared = prepared_transaction(self._name, described, written_to, self._topics.ids, at, index)
         return self._prepared.to_committable()
 
     def give_up(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.positions import PartitionPosition, partition_positions
@@ -33,8 +33,6 @@ class PreparedTransaction:
     topic_ids: Mapping[str, str]
     group: str | None
     positions: tuple[PartitionPosition, ...]
-    known_topics: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """The id and the number of partitions of each topic that the writer knew; none of earlier versions."""
 
     @property
     def name(self) -> str:
@@ -56,11 +54,6 @@ class PreparedTransaction:
             "group": self.group,
             "positions": [to_json(position.to_split_position()) for position in self.positions],
             "end_txn_version": END_TXN_VERSION,
-            **(
-                {"known_topics": {name: list(known) for name, known in self.known_topics.items()}}
-                if self.known_topics
-                else {}
-            ),
         }
         return Committable(self.name, self.checkpoint_id, self.subtask, payload)
 
@@ -83,10 +76,6 @@ class PreparedTransaction:
                 topic_ids={str(topic): str(topic_id) for topic, topic_id in payload["topic_ids"].items()},
                 group=None if payload["group"] is None else str(payload["group"]),
                 positions=partition_positions(from_json(SplitPosition, each) for each in payload["positions"]),
-                known_topics={
-                    str(name): (str(topic_id), int(partitions))
-                    for name, (topic_id, partitions) in payload.get("known_topics", {}).items()
-                },
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointCorrupted(

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from twopc.kafka.claim import claim, refuse_successor
-from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.grants import WRITE, require_topic_grants
-from twopc.kafka.known_topics import KnownTopic, changed_topics, newest_known
+from twopc.kafka.known_topics import KnownTopic, changed_topics
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.lingering_transactions import abort_open, fence_earlier, traces
 from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, close_committed
@@ -20,7 +19,7 @@ from twopc.kafka.topic_lasting import LASTING_SETTINGS, TopicLasting
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
 from twopc.protocol.attempts import Traces
-from twopc.protocol.facts import Committable
+from twopc.protocol.facts import Committable, KnownOutput
 from twopc.sink import Committer, Outcome, Settled, Sink
 
 log = logging.getLogger(__name__)
@@ -49,7 +48,6 @@ class PlainCommitter(Committer):
         self._config = config
         self._topics = topics
         self._new_topics = new_topics
-        self._known: dict[str, KnownTopic] = {}
         self._fenced = False
 
     def traces(self) -> Traces:
@@ -59,7 +57,6 @@ class PlainCommitter(Committer):
     def settle(self, committables: Sequence[Committable], confirmed: frozenset[str]) -> list[Settled]:
         if not committables:
             return []
-        self._known = newest_known(map(PreparedTransaction.from_committable, committables))
         with self._connect() as client:
             settled = settle_all(client, committables, confirmed, SETTLE_BUDGET_SECONDS)
             close_committed(client, _committed(settled), MARKERS_BUDGET_SECONDS)
@@ -90,19 +87,20 @@ class PlainCommitter(Committer):
                 require_topics(client, self._topics, "output")
                 require_topic_grants(client, self._topics, WRITE)
                 self._warn_of_what_goes(client)
-            self._warn_of_what_changed(client)
             lingering = fence_earlier(client, prefix, timeout_ms, attempt)
             self._fenced = True
             return lingering
+
+    def compare(self, known: Sequence[KnownOutput]) -> None:
+        before = {each.name: KnownTopic.from_facts(each) for each in known}
+        with self._connect() as client:
+            for said in changed_topics(before, client.topics(before)):
+                log.warning("%s", said)
 
     def _warn_of_what_goes(self, client: LeaderClient) -> None:
         for topic in self._topics:
             for said in TopicLasting.of(topic, client.settings_of(topic, LASTING_SETTINGS)).warnings():
                 log.warning("%s", said)
-
-    def _warn_of_what_changed(self, client: LeaderClient) -> None:
-        for said in changed_topics(self._known, client.topics(self._known)) if self._known else ():
-            log.warning("%s", said)
 
     def _connect(self) -> LeaderClient:
         return LeaderClient(self._config.bootstrap_servers, self._config.properties)

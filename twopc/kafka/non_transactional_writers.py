@@ -6,15 +6,17 @@ Records are there at once, for everyone to see; what a crash leaves behind is wr
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from twopc.errors import ProtocolViolation, TwoPhaseCommitError
 from twopc.kafka.backlog import Backlog
+from twopc.kafka.known_topics import known_outputs
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.output import TopicOutput
 from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.tracked_producer import TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
-from twopc.protocol.facts import Committable
+from twopc.protocol.facts import Committable, KnownOutput
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.sink import PreCommit, SinkWriter
@@ -49,6 +51,9 @@ class NonTransactionalWriter(SinkWriter):
 
     def bytes_written(self) -> tuple[int, ...]:
         return (self._output.bytes_written,)
+
+    def known_outputs(self, earlier: Sequence[KnownOutput]) -> list[KnownOutput]:
+        return known_outputs(self._output.topics.known, earlier if self._output.chooses else ())
 
     def pre_commit(self, request: PreCommit) -> Committable | None:
         self._identity.check_once(request.checkpoint_id)

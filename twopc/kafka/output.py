@@ -107,6 +107,11 @@ class TopicOutput:
         if isinstance(self._topic, str):
             self.topics.learn(self._topic)
 
+    @property
+    def chooses(self) -> bool:
+        """Whether a function chooses the topic of each record."""
+        return not isinstance(self._topic, str)
+
     def write(self, producer: RecordProducer, batch: Batch) -> int:
         """Hand the batch to the producer, waiting while much is undelivered; return how many records it took.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.known_topics import KnownTopic
 from twopc.kafka.preflight import TopicsMissing, missing_topics
 from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.topic_lasting import LASTING_SETTINGS, FirstTimes, TopicLasting
@@ -32,9 +33,9 @@ class OutputTopics(ABC):
         """Note what has to be known of a topic before its first record; raise TopicsMissing if it isn't there."""
 
     @property
-    def known(self) -> dict[str, tuple[str, int]]:
-        """The id and the number of partitions of each topic that was learnt."""
-        return {topic: (topic_id, self.partitions[topic]) for topic, topic_id in self.ids.items()}
+    def known(self) -> dict[str, KnownTopic]:
+        """Each topic that was learnt, as it was then."""
+        return {topic: KnownTopic(topic_id, self.partitions[topic]) for topic, topic_id in self.ids.items()}
 
     def look_at(self, topic: str, stamps: Column) -> None:
         """Warn of times in the first records with which the topic won't keep them for long."""

@@ -31,7 +31,7 @@ def prepared_transaction(
     transactional_id: str,
     found: OpenTransaction,
     written_to: AbstractSet[str],
-    known_topics: Mapping[str, tuple[str, int]],
+    topic_ids: Mapping[str, str],
     checkpoint_id: CheckpointId,
     subtask: SubtaskIndex,
     group: str | None = None,
@@ -54,8 +54,7 @@ def prepared_transaction(
         start_ms=found.described.start_ms,
         timeout_ms=found.timeout_ms,
         partitions=tuple(sorted(found.partitions)),
-        topic_ids={topic: known_topics[topic][0] for topic in topics},
+        topic_ids={topic: topic_ids[topic] for topic in topics},
         group=group,
         positions=positions,
-        known_topics=dict(known_topics),
     )

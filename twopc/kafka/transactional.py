@@ -7,7 +7,7 @@ outcome; the transaction coordinator's own account of what it holds. Only that a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -22,6 +22,7 @@ from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import OpenTransaction
 from twopc.kafka.failures import error_of, failure
 from twopc.kafka.group_offset import group_offset
+from twopc.kafka.known_topics import known_outputs
 from twopc.kafka.leaders import LeaderClient
 from twopc.kafka.live_commit import LiveCommit
 from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, SLOW_COMMIT_SECONDS, close_committed
@@ -35,7 +36,7 @@ from twopc.kafka.slots import Slot, SlotPool
 from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.tracked_producer import ABORT_TIMEOUT_SECONDS, TrackedProducer
 from twopc.kafka.writer_config import WriterConfig
-from twopc.protocol.facts import Committable
+from twopc.protocol.facts import Committable, KnownOutput
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch, RecordsRefused
@@ -120,6 +121,9 @@ class TransactionalWriter(SinkWriter):
 
     def bytes_written(self) -> tuple[int, ...]:
         return tuple(output.bytes_written for output in self._outputs)
+
+    def known_outputs(self, earlier: Sequence[KnownOutput]) -> list[KnownOutput]:
+        return known_outputs(self._output.topics.known, earlier if any(each.chooses for each in self._outputs) else ())
 
     def pre_commit(self, request: PreCommit) -> Committable | None:
         txn = self._opened
@@ -228,7 +232,7 @@ class TransactionalWriter(SinkWriter):
             txn.slot.transactional_id,
             found,
             txn.slot.producer.topics,
-            self._output.topics.known,
+            self._output.topics.ids,
             request.checkpoint_id,
             self._config.subtask,
             request.follower,

@@ -34,6 +34,19 @@ class Committable:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownOutput:
+    """An output (of Kafka: a topic) as the writer of a sink knew it, for the next start to compare with what is there.
+
+    `facts` is any JSON value of the sink's own. `group` is the id of the sink's transaction group; it stands in the
+    snapshot, not in the stored fact.
+    """
+
+    name: str
+    facts: Any = field(hash=False)
+    group: str = from_name()
+
+
+@dataclass(frozen=True, slots=True)
 class StateHandle:
     """The place of one subtask's stored state. Only the snapshot store, and `Manifest`, look further than this says.
 
@@ -98,11 +111,13 @@ def position_text(position: Any) -> str:
 class OperatorPart:
     """The part of a snapshot that one operator stored: of a source its splits with positions, of a sink committables.
 
-    A sink's are all that this subtask has pre-committed and not yet committed, those of aborted checkpoints included.
+    A sink's are all that this subtask has pre-committed and not yet committed, those of aborted checkpoints included;
+    and what it knew of its outputs, which earlier versions stored in committables, or not at all.
     """
 
     splits: tuple[SplitPosition, ...] = ()
     committables: tuple[Committable, ...] = ()
+    outputs: tuple[KnownOutput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +146,18 @@ class SubtaskSnapshot:
         committables: Iterable[Committable],
         finished: bool = False,
         base: CheckpointId = CheckpointId(0),  # noqa: B008  a NewType call is a constant
+        outputs: Iterable[KnownOutput] = (),
     ) -> SubtaskSnapshot:
         """Return the snapshot in which each of these belongs to the operator that it names."""
-        splits, items = list(positions), list(committables)
+        splits, items, known = list(positions), list(committables), list(outputs)
+        named = [*(held.source for held in splits), *(item.group for item in items), *(each.group for each in known)]
         parts = {
             operator: OperatorPart(
                 tuple(held for held in splits if held.source == operator),
                 tuple(item for item in items if item.group == operator),
+                tuple(each for each in known if each.group == operator),
             )
-            for operator in dict.fromkeys([*(held.source for held in splits), *(item.group for item in items)])
+            for operator in dict.fromkeys(named)
         }
         return cls(subtask, parts, state, finished, base)
 
@@ -152,6 +170,11 @@ class SubtaskSnapshot:
     def committables(self) -> tuple[Committable, ...]:
         """Every pre-committed transaction of every sink."""
         return tuple(item for part in self.parts.values() for item in part.committables)
+
+    @property
+    def outputs(self) -> tuple[KnownOutput, ...]:
+        """Every output as its sink's writer knew it."""
+        return tuple(each for part in self.parts.values() for each in part.outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +215,9 @@ class CheckpointMetadata:
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
         return tuple(position for snapshot in self.snapshots for position in snapshot.positions)
+
+    @property
+    def outputs(self) -> tuple[KnownOutput, ...]:
+        """Every output once for each transaction group, though every subtask knows it."""
+        every = {(each.group, each.name): each for snapshot in self.snapshots for each in snapshot.outputs}
+        return tuple(every.values())

@@ -117,7 +117,7 @@ def assemble(
             orders_of(definition, readers, spec.settings.max_task_idle_ms / 1000, around.clock),
         ),
         dataflow=dataflow,
-        outputs=Outputs(writers),
+        outputs=Outputs(writers, [each for snapshot in spec.snapshots for each in snapshot.outputs]),
         record_errors=record_errors,
         store=SubtaskStore(spec.subtask, backend, around.storage, around.work_folder, inline_bytes),
         link=around.link,

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from twopc.errors import TwoPhaseCommitError
 from twopc.operators import SinkOutput
-from twopc.protocol.facts import Committable
+from twopc.protocol.facts import Committable, KnownOutput
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import RecordError, RecordsRefused
@@ -31,8 +31,10 @@ def fail(error: RecordError) -> Iterable[SinkOutput]:
 class Outputs:
     """The data loop calls it, all but `commit`, which the commit thread calls."""
 
-    def __init__(self, groups: Sequence[GroupWriter]) -> None:
+    def __init__(self, groups: Sequence[GroupWriter], earlier: Iterable[KnownOutput] = ()) -> None:
+        """`earlier` is what the restored checkpoint has of outputs, by one subtask or several."""
         self._groups = tuple(groups)
+        self._earlier = {(each.group, each.name): each for each in earlier}
         self._writers = {group.id: group.writer for group in groups}
         self._global = {group.id for group in groups if group.is_global}
         self.written: Counter[str] = Counter(dict.fromkeys((sink for group in groups for sink in group.write), 0))
@@ -99,6 +101,14 @@ class Outputs:
             committable = writer.pre_commit(request)
             if committable is not None:
                 done(replace(committable, group=group, is_global=group in self._global, is_sole=is_sole))
+
+    def known(self) -> list[KnownOutput]:
+        """Return every output as its writer knows it."""
+        return [
+            replace(each, group=group)
+            for group, writer in self._writers.items()
+            for each in writer.known_outputs([known for known in self._earlier.values() if known.group == group])
+        ]
 
     def commit(self, committable: Committable, proof: Complete) -> None:
         """Commit what was pre-committed."""

@@ -259,7 +259,8 @@ class Subtask:
         """Fix everything but the state now, on the loop: what follows must not leak into this checkpoint."""
         committables, base = self._state.committables, self._state.base
         finished = self._deps.inputs.finished() and not self._deps.dataflow.waits
-        return lambda state: SubtaskSnapshot.of(self._index, positions, state, committables, finished, base)
+        outputs = self._deps.outputs.known()
+        return lambda state: SubtaskSnapshot.of(self._index, positions, state, committables, finished, base, outputs)
 
     def _take_results(self) -> None:
         while not self._results.empty():

@@ -10,7 +10,7 @@ from twopc.driver.effects import Action
 from twopc.errors import Unavailable
 from twopc.faults.crash_table import CrashPoint
 from twopc.protocol.attempts import GlobalCommit, Traces
-from twopc.protocol.facts import Committable
+from twopc.protocol.facts import Committable, KnownOutput
 from twopc.sink import Committer, Settled
 
 
@@ -90,6 +90,16 @@ class AbortLingering(Action[list[str]]):
 
     def carry_out(self, edge: Edge) -> list[str]:
         return _committer(edge).abort_lingering()
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOutputs(Action[None]):
+    """Say what has become of the outputs since the latest completed checkpoint."""
+
+    known: tuple[KnownOutput, ...]
+
+    def carry_out(self, edge: Edge) -> None:
+        _committer(edge).compare(self.known)
 
 
 @dataclass(frozen=True, slots=True)
