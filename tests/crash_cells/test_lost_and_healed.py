@@ -16,7 +16,7 @@ from twopc.checkpoints.catalog import read_job
 from twopc.faults.points import CrashPoint
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import ControlClient
-from twopc.kafka.transaction_verdict import BrokerState
+from twopc.kafka.described_transaction import BrokerState
 from twopc.protocol.ids import SubtaskIndex
 from twopc.storage.local import LocalStore
 

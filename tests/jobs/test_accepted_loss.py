@@ -20,7 +20,7 @@ from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import ControlClient
-from twopc.kafka.transaction_verdict import BrokerState
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.transactional import TransactionalWriter
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable

@@ -9,7 +9,7 @@ import pytest
 
 from tests.jobs.cli import twopc
 from twopc.kafka.control_client import ControlClient
-from twopc.kafka.transaction_verdict import BrokerState
+from twopc.kafka.described_transaction import BrokerState
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 

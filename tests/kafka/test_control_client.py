@@ -16,10 +16,10 @@ from twopc.faults.kafka_proxy import Api, Fate, KafkaProxy, Rule
 from twopc.faults.tcp_proxy import Direction
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.subtask_client import SubtaskClient
 from twopc.kafka.topics import TopicClient
-from twopc.kafka.transaction_verdict import BrokerState
 from twopc.protocol.ids import CheckpointId
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic, delete_topic

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.lingering_transactions import FENCED_ATTEMPTS, abort_open, fence_earlier, ongoing_ids, traces
-from twopc.kafka.transaction_verdict import BrokerState
 from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import AttemptId
 

@@ -9,8 +9,8 @@ import pytest
 
 from twopc.errors import Unavailable
 from twopc.kafka import retry
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.marker_wait import await_markers
-from twopc.kafka.transaction_verdict import BrokerState
 
 COMMITTING, ABORTING, OPEN = BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT, BrokerState.ONGOING
 DONE = BrokerState.COMPLETE_COMMIT

@@ -13,7 +13,7 @@ import pytest
 from tests.kafka.kit import DrivenSink, values_of
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import ControlClient
-from twopc.kafka.transaction_verdict import BrokerState
+from twopc.kafka.described_transaction import BrokerState
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
 

@@ -22,11 +22,11 @@ from tests.simulation.transaction_tables import Code
 from twopc.driver.restore_checks import refuse_moved_on
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
 from twopc.kafka.claim import claim, refuse_successor
-from twopc.kafka.committable import WitnessMetadata, witness_metadata
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.lingering_transactions import fence_earlier, traces
 from twopc.kafka.naming import SlotName, transactional_id
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.transaction_verdict import BrokerState
+from twopc.kafka.witness import WitnessMetadata, witness_metadata
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex

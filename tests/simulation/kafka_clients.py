@@ -14,12 +14,11 @@ from tests.simulation.transaction_tables import Code
 from twopc.context import SubtaskContext
 from twopc.errors import Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.kafka.committable import END_TXN_VERSION
 from twopc.kafka.control_client import GroupOffset, OpenTransaction, TopicInfo
+from twopc.kafka.described_transaction import END_TXN_VERSION, BrokerState, Described
 from twopc.kafka.failures import failure
 from twopc.kafka.topic_identity import TopicIdentity
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.transaction_verdict import BrokerState, Described
 
 CLUSTER = "cluster"
 ANOTHER_CLUSTER = "another cluster"

@@ -15,9 +15,9 @@ from twopc.drill.supervisor import Supervisor
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.positions import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
-from twopc.kafka.transaction_verdict import BrokerState
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.state.whole_states import KeyState
 from twopc.verify.findings import Verdict, merged

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from twopc.errors import Unavailable
-from twopc.kafka.committable import END_TXN_VERSION
 from twopc.kafka.connection import MAX_TIMEOUT, Connection
+from twopc.kafka.described_transaction import END_TXN_VERSION, BrokerState, Described
 from twopc.kafka.kafka_python import (
     ConfigResource,
     CoordinatorType,
@@ -33,7 +33,6 @@ from twopc.kafka.kafka_python import (
     errors,
 )
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.transaction_verdict import BrokerState, Described
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from confluent_kafka.admin import AdminClient
 
 from twopc.errors import Unavailable
 from twopc.kafka.cluster import Cluster
-from twopc.kafka.committable import WitnessMetadata
 from twopc.kafka.control_client import EARLIEST, ControlClient
 from twopc.kafka.failures import error_of
 from twopc.kafka.grants import require_group_grant
@@ -19,6 +18,7 @@ from twopc.kafka.positions import PartitionPosition, split_positions
 from twopc.kafka.retry import call_with_retry
 from twopc.kafka.startup_modes import GroupOffsets, StartupMode
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.witness import WitnessMetadata
 from twopc.protocol.planned_starts import Witnessed
 from twopc.source import Follower, FollowerStanding
 

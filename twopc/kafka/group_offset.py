@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka import TopicPartition
 
-from twopc.kafka.committable import witness_metadata
 from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.witness import witness_metadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 
 _NO_EPOCH = -1

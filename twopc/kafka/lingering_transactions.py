@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from twopc.faults.points import CrashPoint, reached
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.naming import SlotName, parse_claim, parse_transactional_id
 from twopc.kafka.retry import call_with_retry
-from twopc.kafka.transaction_verdict import BrokerState
 from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from twopc.errors import Unavailable
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.retry import backoff, call_with_retry
-from twopc.kafka.transaction_verdict import BrokerState
 
 _ENDING = frozenset({BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT})
 

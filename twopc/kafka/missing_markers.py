@@ -17,9 +17,9 @@ from typing import Protocol
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import OpenTransaction, TopicInfo
+from twopc.kafka.described_transaction import BrokerState, Described
 from twopc.kafka.retry import backoff
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.transaction_verdict import BrokerState, Described
 from twopc.protocol.facts import Committable
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from twopc.errors import ProtocolViolation, Unavailable
 from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import OpenTransaction
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.positions import PartitionPosition
-from twopc.kafka.transaction_verdict import BrokerState
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 

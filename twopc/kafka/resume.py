@@ -19,7 +19,7 @@ from typing import assert_never
 
 from twopc.errors import Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.kafka.committable import PreparedTransaction, WitnessMetadata
+from twopc.kafka.committable import PreparedTransaction
 from twopc.kafka.control_client import ControlClient, GroupOffset
 from twopc.kafka.positions import PartitionPosition
 from twopc.kafka.retry import backoff
@@ -34,6 +34,7 @@ from twopc.kafka.transaction_verdict import (
     judge,
     judge_fate,
 )
+from twopc.kafka.witness import WitnessMetadata
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.sink import Outcome, Settled

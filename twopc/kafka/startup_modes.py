@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.committable import WitnessMetadata
 from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient
 from twopc.kafka.positions import LastRead, PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.witness import WitnessMetadata
 
 log = logging.getLogger(__name__)
 

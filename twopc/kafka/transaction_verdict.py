@@ -15,18 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-
-class BrokerState(Enum):
-    """The states of a transactional id, as DescribeTransactions names them."""
-
-    EMPTY = "Empty"
-    ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"
-    PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"
-    COMPLETE_ABORT = "CompleteAbort"
-    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
-    DEAD = "Dead"
+from twopc.kafka.described_transaction import BrokerState, Described
 
 
 class Witness(Enum):
@@ -50,16 +39,6 @@ class Recorded:
     def holds_output(self) -> bool:
         """Whether it wrote to a topic, and did not only move positions."""
         return bool(self.topic_ids)
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """The transaction coordinator's description of the transactional id now. `start_ms` is -1 where it knows none."""
-
-    state: BrokerState
-    producer_id: int
-    producer_epoch: int
-    start_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from tests.simulation.differential.steps import (
 )
 from tests.simulation.transaction_coordinator import Producer, TransactionalId
 from tests.simulation.transaction_tables import as_told
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.transaction_verdict import BrokerState
 
 PREPARED = (BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT)
 LAPSE_MS = 100_000

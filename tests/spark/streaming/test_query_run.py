@@ -14,9 +14,9 @@ from twopc.errors import ConfigurationError, Fenced, Unavailable
 from twopc.faults.points import CrashPoint
 from twopc.kafka.batch_writer import BatchWriter
 from twopc.kafka.control_client import ControlClient
+from twopc.kafka.described_transaction import BrokerState
 from twopc.kafka.marker_wait import await_markers
 from twopc.kafka.naming import parse_transactional_id
-from twopc.kafka.transaction_verdict import BrokerState
 from twopc.protocol.facts import Committable
 from twopc.spark.streaming import query_run
 from twopc.spark.streaming.decision import WrittenBatch
