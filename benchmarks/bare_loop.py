@@ -2,7 +2,7 @@
 
 No framework: a process a subtask, and in each three producers in turn; once an interval flush, positions into the
 transaction, DescribeTransactions, switch to the next producer, and commit on a thread beside the loop. The settings are
-those that `twopc.kafka.client_config` uses, and the libraries those of `twopc.serde`, so that the framework is compared
+those of `twopc.kafka.clients.client_config`, the libraries those of `twopc.serde`, so that the framework is compared
 with what it is made of. Its state, where a job has any, is a dict that dies with it.
 """
 
@@ -24,8 +24,8 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
-from twopc.kafka.client_config import consumer_config, producer_config, transactional_config
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.clients.client_config import consumer_config, producer_config, transactional_config
+from twopc.kafka.clients.control_client import ControlClient
 
 BATCH = 1_000
 SLOTS = 3

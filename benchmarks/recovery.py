@@ -35,7 +35,7 @@ from twopc.bench.reader import OutputReader
 from twopc.bench.scratch_job import write_job_file
 from twopc.config import RunSettings
 from twopc.driver.run import run
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
 from twopc.loader.job_loader import load_job
 from twopc.serde import Bytes
 from twopc.testing.local_broker import LocalBroker

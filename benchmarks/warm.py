@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from bare_loop import producers
 from confluent_kafka import Consumer, TopicPartition
 
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.clients.control_client import ControlClient
 from twopc.testing.topics import create_topic
 
 TOPIC, GROUP = "warm-up", "warm-up"

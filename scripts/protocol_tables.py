@@ -13,9 +13,9 @@ from coordinator.checkpoint import CHECKPOINT_TRANSITIONS, CheckpointPhase
 from coordinator.status import PHASE_CHANGES, Phase
 from twopc import events
 from twopc.faults.crash_table import CrashPoint
-from twopc.kafka.described_transaction import BrokerState, Described
-from twopc.kafka.slots import SLOT_TRANSITIONS, SlotState
-from twopc.kafka.transaction_verdict import Evidence, Recorded, Verdict, Witness, judge
+from twopc.kafka.clients.described_transaction import BrokerState, Described
+from twopc.kafka.transactions.slots import SLOT_TRANSITIONS, SlotState
+from twopc.kafka.transactions.transaction_verdict import Evidence, Recorded, Verdict, Witness, judge
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex

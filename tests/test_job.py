@@ -14,9 +14,9 @@ import twopc
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.job import Job
+from twopc.kafka.input.startup_modes import StartingOffsets
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.startup_modes import StartingOffsets
 from twopc.operators import Filter, FlatMap, Map, StatefulMap
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.record import Batch, Record

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     )
     from twopc.job import Job
     from twopc.kafka.dead_letter import DeadLetter
-    from twopc.kafka.new_topic import NewTopic
+    from twopc.kafka.input.startup_modes import StartingOffsets
     from twopc.kafka.registry.schema import SchemaReference
     from twopc.kafka.registry.schema_registry import SchemaRegistry
     from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
     from twopc.kafka.source import KafkaSource
-    from twopc.kafka.startup_modes import StartingOffsets
+    from twopc.kafka.topics.new_topic import NewTopic
     from twopc.processor import Context, ListState, MapState, Processor, ValueState
     from twopc.record import Batch, Record
     from twopc.serde import (
@@ -103,12 +103,12 @@ _HOMES = {
     ),
     "twopc.job": ("Job",),
     "twopc.kafka.dead_letter": ("DeadLetter",),
-    "twopc.kafka.new_topic": ("NewTopic",),
+    "twopc.kafka.topics.new_topic": ("NewTopic",),
     "twopc.kafka.registry.schema": ("SchemaReference",),
     "twopc.kafka.registry.schema_registry": ("SchemaRegistry",),
     "twopc.kafka.sink": ("DeliveryGuarantee", "KafkaSink"),
     "twopc.kafka.source": ("KafkaSource",),
-    "twopc.kafka.startup_modes": ("StartingOffsets",),
+    "twopc.kafka.input.startup_modes": ("StartingOffsets",),
     "twopc.processor": ("Context", "ListState", "MapState", "Processor", "ValueState"),
     "twopc.record": ("Batch", "Record"),
     "twopc.serde": (

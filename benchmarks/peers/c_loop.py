@@ -11,7 +11,7 @@ from pathlib import Path
 
 from peers.case import Case
 from peers.system import PROGRAMS, Launch, Missing, Place, System
-from twopc.kafka.client_config import LONGEST_TIMEOUT_MS, consumer_config, producer_config, transactional_config
+from twopc.kafka.clients.client_config import LONGEST_TIMEOUT_MS, consumer_config, producer_config, transactional_config
 
 SOURCE = PROGRAMS / "copy.c"
 
@@ -21,7 +21,9 @@ class CLoop(System):
 
     name = "c"
     jobs = frozenset({"upper", "upper_batches"})
-    settings = "the client settings of twopc.kafka.client_config; batches of 2,000 in, a call for each record out"
+    settings = (
+        "the client settings of twopc.kafka.clients.client_config; batches of 2,000 in, a call for each record out"
+    )
 
     def __init__(self) -> None:
         self._program: Path | None = None

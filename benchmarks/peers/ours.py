@@ -33,7 +33,7 @@ class Bare(System):
 
     name = "bare"
     jobs = frozenset(JOB_FILES) - {"upper_batches"}
-    settings = "the client settings of twopc.kafka.client_config; consume(1000); state in a dict, never stored"
+    settings = "the client settings of twopc.kafka.clients.client_config; consume(1000); state in a dict, never stored"
 
     def version(self) -> str:
         return f"confluent-kafka {version('confluent-kafka')}"

@@ -14,8 +14,8 @@ from peers.operator_workloads import name_of
 from peers.workload import BEGIN_MS, Judge, key_of, timestamp_of
 from peers.workloads import WORKLOADS
 from twopc.errors import Unavailable
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.topic_writer import TopicWriter
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.testing.topics import create_topic
 
 STALL_SECONDS = 60.0

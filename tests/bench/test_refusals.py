@@ -13,7 +13,7 @@ from twopc.bench import run
 from twopc.bench.plan import BenchPlan
 from twopc.config import RunSettings
 from twopc.errors import Unavailable
-from twopc.kafka.reachability import await_reachable
+from twopc.kafka.clients.reachability import await_reachable
 
 JOB = str(Path(run.__file__).with_name("upper.py"))
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from twopc import cli
 from twopc.inspect import open_checkpoint
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.protocol.envelope import FORMAT_VERSION
 from twopc.state.rocksdb import RocksDBBackend
 from twopc.state.snapshot_store import SnapshotStore

@@ -14,8 +14,8 @@ from coordinator.ledger import Ledger
 from tests.stored_job import JOB, SmallJob, StoredJob, stored_path
 from twopc.cli.checkpoints import app
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.kafka import offset_status
-from twopc.kafka.offset_status import OffsetStatus, Readability
+from twopc.kafka.positions import offset_status
+from twopc.kafka.positions.offset_status import OffsetStatus, Readability
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings

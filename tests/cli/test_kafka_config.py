@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.config_file import read_kafka_config
+from twopc.kafka.clients.config_file import read_kafka_config
 
 
 def written(folder: Path, text: str) -> Path:

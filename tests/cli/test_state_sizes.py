@@ -15,8 +15,8 @@ from twopc.cli.checkpoint_report import describe
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka import offset_status
-from twopc.kafka.offset_status import OffsetStatus
+from twopc.kafka.positions import offset_status
+from twopc.kafka.positions.offset_status import OffsetStatus
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import CheckpointId
 

@@ -18,7 +18,7 @@ from tests.storage.disks import SteppedDisk, under_files
 from twopc.checkpoints.catalog import read_job
 from twopc.clock import ManualClock
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.partition_groups import concerning
 from twopc.protocol.facts import Committable, SubtaskSnapshot

@@ -19,7 +19,7 @@ from coordinator.checkpoint import (
 )
 from tests.coordinator.kit import checkpoint
 from twopc.errors import ProtocolViolation
-from twopc.kafka.slots import SLOT_TRANSITIONS, Slot, SlotEvent, SlotState
+from twopc.kafka.transactions.slots import SLOT_TRANSITIONS, Slot, SlotEvent, SlotState
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.times import Instant

@@ -19,7 +19,7 @@ from tests.counting.numbered_input import NumberedInput
 from tests.counting.transcript import Transcript
 from tests.counting.verifier import Mark, Verifier
 from twopc.checkpoints.catalog import read_job
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import StateName

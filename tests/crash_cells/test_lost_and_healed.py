@@ -14,9 +14,9 @@ from tests.crash_cells.judge import CHECKS, judge, positions_never_go_back
 from tests.crash_cells.rig import Rig
 from twopc.checkpoints.catalog import read_job
 from twopc.faults.points import CrashPoint
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.ids import SubtaskIndex
 from twopc.storage.local import LocalStore
 

@@ -5,10 +5,10 @@ import time
 from typing import Any
 
 from twopc import DeliveryGuarantee, Job, KafkaSink, KafkaSource
-from twopc.kafka.output import TopicOutput
-from twopc.kafka.subtask_client import SubtaskClient
-from twopc.kafka.transactional import TransactionalWriter
-from twopc.kafka.writer_config import WriterConfig
+from twopc.kafka.output.topic_output import TopicOutput
+from twopc.kafka.output.writer_config import WriterConfig
+from twopc.kafka.topics.subtask_client import SubtaskClient
+from twopc.kafka.transactions.transactional import TransactionalWriter
 from twopc.record import Batch
 
 NAME = os.environ["BROKEN_JOB"]

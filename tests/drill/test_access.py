@@ -19,11 +19,11 @@ from twopc.drill.restore import RestorePlan
 from twopc.drill.scratch_job import PREFIX, Names, scratch_job, write_job_file
 from twopc.drill.throttled_job import ThrottledSource, throttled_job, without_access, write_throttled_file
 from twopc.errors import Unavailable
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors
+from twopc.kafka.input.topic_reader import high_watermarks, read
+from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import high_watermarks, read
-from twopc.kafka.topic_writer import TopicWriter
 from twopc.loader.job_loader import load_job
 from twopc.verify.load import LoadPlan
 from twopc.verify.load_producer import check
@@ -97,7 +97,7 @@ def test_whatever_a_drill_opens_gets_at_the_brokers_as_the_job_does(act: Callabl
 def test_brokers_that_do_not_answer_are_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = MagicMock()
     silent.delete_consumer_groups.return_value.__getitem__.return_value.result.side_effect = TimeoutError()
-    monkeypatch.setattr("twopc.kafka.group.AdminClient", lambda config: silent)
+    monkeypatch.setattr("twopc.kafka.input.group.AdminClient", lambda config: silent)
     with pytest.raises(Unavailable, match="no answer from"):
         delete_scratch_group(cluster(), f"{PREFIX}group")
 
@@ -147,7 +147,7 @@ def test_a_load_is_written_and_checked_with_the_same_login(
     def asked(servers: str, config: dict[str, Any]) -> None:
         raise Opened(config)
 
-    monkeypatch.setattr("twopc.kafka.cluster.TopicClient", asked)
+    monkeypatch.setattr("twopc.kafka.clients.cluster.TopicClient", asked)
     with pytest.raises(Opened) as opened:
         act(LoadPlan(topic="t", records=1), Cluster("s:1", ACCESS))
     assert opened.value.args[0] == ACCESS

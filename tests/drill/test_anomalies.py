@@ -14,7 +14,7 @@ from twopc.drill.fault_checks import judge_output, judge_state
 from twopc.drill.job import DrillJob
 from twopc.drill.output_comparison import TopicVerdict, check_of, since_checkpoint
 from twopc.drill.verdict import Check, CheckVerdict
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position
 from twopc.protocol.checkpoints import CheckpointKind

@@ -15,10 +15,10 @@ from twopc.checkpoints.catalog import CheckpointEntry, read_job
 from twopc.config import RunSettings
 from twopc.drill.job import DrillJob
 from twopc.drill.own_topics import ends_of_records
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.clients.topic_client import TopicClient
+from twopc.kafka.input.topic_reader import high_watermarks, read
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import high_watermarks, read
-from twopc.kafka.topics import TopicClient
 from twopc.loader.job_loader import load_job
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker

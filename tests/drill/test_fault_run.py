@@ -16,7 +16,7 @@ from twopc.drill.faults import Fault, Kind, draw
 from twopc.drill.supervisor import Supervisor
 from twopc.drill.transaction_faults import NOTHING_OPEN, expire_one
 from twopc.errors import TransactionLost
-from twopc.kafka.resume import SettleAction
+from twopc.kafka.transactions.resume import SettleAction
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome, Settled
 

@@ -12,7 +12,7 @@ import pytest
 from tests.job_events import event
 from twopc import events
 from twopc.drill.interruption import InterruptedReader, Interruption, middles
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import SubtaskIndex

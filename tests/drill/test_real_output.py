@@ -14,12 +14,12 @@ from twopc.drill.real_output import OutputTopic, RealOutput
 from twopc.drill.replay_range import ReplayRange
 from twopc.drill.restore_checks import repeated_input
 from twopc.drill.verdict import Check, CheckVerdict
-from twopc.kafka.batches import log_batches
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.input.batches import log_batches
+from twopc.kafka.input.topic_reader import Ranges
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import Ranges
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex

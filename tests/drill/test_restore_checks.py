@@ -9,10 +9,10 @@ import pytest
 
 from twopc.drill.restore_checks import Prospect, complete_up_to, judge_positions, judge_transactions, prospects
 from twopc.drill.verdict import CheckVerdict
-from twopc.kafka import transaction_verdict
-from twopc.kafka.control_client import TopicInfo
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.clients.control_client import TopicInfo
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.transactions import transaction_verdict
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex

@@ -32,10 +32,10 @@ from twopc.config import RunSettings
 from twopc.drill.restore import RestorePlan, restore_drill
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult
 from twopc.faults.process import ManagedProcess, await_true
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.marker_wait import await_markers
-from twopc.kafka.resume import SettleAction, settle
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.input.marker_wait import await_markers
+from twopc.kafka.transactions.resume import SettleAction, settle
 from twopc.sink import Outcome
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker

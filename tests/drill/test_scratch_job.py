@@ -11,13 +11,13 @@ from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.drill.scratch_job import PREFIX, Names, scratch_job, write_job_file
 from twopc.errors import ConfigurationError
-from twopc.kafka.committer import PlainCommitter
+from twopc.kafka.clients.leaders import LeaderClient
 from twopc.kafka.connectors import KafkaConnectors
-from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.transactions.committer import PlainCommitter
+from twopc.kafka.transactions.naming import SlotName, parse_transactional_id, transactional_id
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex

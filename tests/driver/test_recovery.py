@@ -12,7 +12,7 @@ from twopc.context import JobContext, SubtaskContext
 from twopc.driver.recovery import Planner, RecoveryResult, recovery
 from twopc.errors import ConfigurationError, TransactionLost, Unavailable
 from twopc.job import Job
-from twopc.kafka.positions import PartitionPosition, PartitionSplit
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind

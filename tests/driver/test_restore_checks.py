@@ -9,7 +9,7 @@ import pytest
 from tests.driver.test_lost_transactions import metadata
 from twopc.driver.restore_checks import emptied_states, refuse_unknown_middle
 from twopc.errors import ConfigurationError
-from twopc.kafka.positions import input_of
+from twopc.kafka.positions.partition_position import input_of
 from twopc.kafka.source import KafkaSource
 from twopc.protocol.facts import SplitPosition
 from twopc.source import FollowerStanding, Split

@@ -9,7 +9,7 @@ import pytest
 from twopc.config import RunSettings
 from twopc.driver.restore_checks import refuse_dropped_but_read, refuse_unread_inputs
 from twopc.errors import ConfigurationError
-from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit, input_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, StateHandle, SubtaskSnapshot

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.stored_job import StoredJob, name_of
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import Committable, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex

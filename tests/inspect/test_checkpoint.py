@@ -17,7 +17,7 @@ from twopc.checkpoints.reference import locate
 from twopc.errors import CheckpointCorrupted, ConfigurationError, UserCodeError
 from twopc.inspect import Checkpoint, StateSize, open_checkpoint
 from twopc.inspect.snapshots import OpenSnapshots
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.topic_partition import Position
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.serde import Avro, Bytes, Json, Serde, String

@@ -18,10 +18,10 @@ from twopc.config import RunSettings
 from twopc.driver.run import run
 from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.transactional import TransactionalWriter
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.transactions.committable import PreparedTransaction
+from twopc.kafka.transactions.transactional import TransactionalWriter
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
@@ -124,7 +124,9 @@ def lose_the_last_checkpoint(
         # The driver would commit it when it gives up.
         patched.setattr("twopc.driver.machine.leave_nothing_open", lambda *_: iter(()))
         # So short a time-out, and so long an interval that the only checkpoint is the last, would be refused.
-        patched.setattr("twopc.kafka.preflight.checked_timeout_ms", lambda given, _: given.transaction_timeout_ms)
+        patched.setattr(
+            "twopc.kafka.topics.preflight.checked_timeout_ms", lambda given, _: given.transaction_timeout_ms
+        )
         with pytest.raises(Unavailable, match="nobody commits"):
             run(definition, settings, host=ThreadHost())
     completed = read_job(LocalStore(folder), definition.name).completed[-1]

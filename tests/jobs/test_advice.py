@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from tests.jobs.cli import CommandResult, twopc
+from twopc.kafka.clients.topic_client import TopicClient
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topics import TopicClient
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, delete_topic, produce, read_topic
 

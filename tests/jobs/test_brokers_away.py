@@ -13,7 +13,7 @@ import pytest
 
 from tests.jobs.cli import TIMEOUT_SECONDS
 from tests.rpc.kit import eventually
-from twopc.kafka.client_log import log as client_log
+from twopc.kafka.clients.client_log import log as client_log
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic, produce
 

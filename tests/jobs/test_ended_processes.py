@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.cli import twopc
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 

@@ -11,7 +11,7 @@ import pytest
 from tests.jobs.slow_job import SlowJob
 from twopc.faults.armed_faults import ArmedFault
 from twopc.faults.points import CrashPoint
-from twopc.kafka.topics import TopicClient
+from twopc.kafka.clients.topic_client import TopicClient
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 

@@ -21,7 +21,7 @@ from twopc.checkpoints.times import times_of
 from twopc.cli.coordinator_options import connect
 from twopc.driver.discovery import find
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker

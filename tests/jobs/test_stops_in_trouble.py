@@ -16,8 +16,8 @@ import pytest
 from tests.kafka.kit import eventually
 from tests.warm_start import COLD
 from twopc.errors import Unavailable
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 

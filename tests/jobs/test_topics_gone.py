@@ -17,7 +17,7 @@ import pytest
 from tests.jobs.cli import CommandResult
 from tests.kafka.kit import eventually, values_of
 from twopc.errors import ConfigurationError
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.clients.control_client import ControlClient
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, delete_topic, produce
 

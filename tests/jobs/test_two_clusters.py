@@ -12,7 +12,7 @@ from tests.jobs.cli import twopc
 from tests.jobs.slow_job import SLOWLY
 from twopc.faults.armed_faults import ArmedFault, ProcessAction
 from twopc.faults.points import VARIABLE, CrashPoint
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.clients.control_client import ControlClient
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.testing.broker import Broker
 from twopc.testing.local_broker import LocalBroker

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 
 from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import Committable

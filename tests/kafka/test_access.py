@@ -13,14 +13,14 @@ from tests.rpc.certificates import LOOPBACK, Authority
 from twopc import Job
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import check_files, principal
-from twopc.kafka.config_file import read_kafka_config
+from twopc.kafka.clients.access import check_files, principal
+from twopc.kafka.clients.config_file import read_kafka_config
+from twopc.kafka.clients.control_config import control_config
+from twopc.kafka.clients.tls_context import tls_context
 from twopc.kafka.connectors import KafkaConnectors
-from twopc.kafka.control_config import control_config
 from twopc.kafka.registry.access import CONFIG_VARIABLE, RegistryAccess
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.tls_context import tls_context
 from twopc.protocol.codec import from_json, to_json
 
 OIDC = {

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka import answered
-from twopc.kafka.advertised import NamedBroker, unreached
-from twopc.kafka.connection import Connection
-from twopc.kafka.kafka_python import errors
+from twopc.kafka.clients import answered
+from twopc.kafka.clients.advertised import NamedBroker, unreached
+from twopc.kafka.clients.connection import Connection
+from twopc.kafka.clients.kafka_python import errors
 
 NOWHERE = NamedBroker(1, "127.0.0.1", 1)
 UNKNOWN = NamedBroker(2, "no-such-host.invalid", 9092)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twopc.kafka.backlog import LEAST, MOST, RATE_SECONDS, Backlog
+from twopc.kafka.output.backlog import LEAST, MOST, RATE_SECONDS, Backlog
 
 TIMEOUT = 60.0
 BATCH_RECORDS, BATCH_BYTES = 100, 20_000

@@ -7,7 +7,7 @@ import struct
 import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from twopc.kafka.batches import LogBatch, Marker, log_batches
+from twopc.kafka.input.batches import LogBatch, Marker, log_batches
 
 
 def written(first: int, count: int, *, producer: int = 7, epoch: int = 3, transactional: bool = True) -> bytes:

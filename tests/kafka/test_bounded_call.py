@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from twopc.kafka.bounded_call import Overdue, call_within
+from twopc.kafka.clients.bounded_call import Overdue, call_within
 
 LONG = 60.0
 

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.kafka.fenced_broker import FencedBroker
-from twopc.kafka.broker_probe import NOBODYS_TOPIC, is_answered
+from twopc.kafka.clients.broker_probe import NOBODYS_TOPIC, is_answered
 from twopc.testing.broker import Broker
 from twopc.testing.ports import free_port
 

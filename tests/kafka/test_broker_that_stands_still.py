@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from twopc.kafka.connection import Connection
+from twopc.kafka.clients.connection import Connection
 from twopc.testing.broker import Broker
 
 pytestmark = pytest.mark.broker
@@ -46,7 +46,7 @@ def test_who_answered_last_is_asked_first_from_then_on(
     def of_all(servers: str) -> list[str]:
         raise AssertionError(f"all of {servers} were asked")
 
-    monkeypatch.setattr("twopc.kafka.connection.await_reachable", of_all)
+    monkeypatch.setattr("twopc.kafka.clients.connection.await_reachable", of_all)
     Connection(servers, {}).client().close()
 
 

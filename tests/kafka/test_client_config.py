@@ -7,11 +7,11 @@ import pytest
 
 from twopc.config import NO_TIMEOUT_MS, RunSettings
 from twopc.errors import ConfigurationError
-from twopc.kafka.client_config import consumer_config, producer_config, transactional_config
-from twopc.kafka.preflight import bootstrap_servers_of, checked_timeout_ms, restart_budget_ms
+from twopc.kafka.clients.client_config import consumer_config, producer_config, transactional_config
+from twopc.kafka.input.startup_modes import StartingOffsets
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.startup_modes import StartingOffsets
+from twopc.kafka.topics.preflight import bootstrap_servers_of, checked_timeout_ms, restart_budget_ms
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from twopc.errors import Unavailable
-from twopc.kafka.client_health import CHECK_INTERVAL_SECONDS, FAILED_CHECKS_MAX, BrokerHealthCheck
-from twopc.kafka.client_log import CLIENT_LOG
+from twopc.kafka.clients.client_health import CHECK_INTERVAL_SECONDS, FAILED_CHECKS_MAX, BrokerHealthCheck
+from twopc.kafka.clients.client_log import CLIENT_LOG
 
 CONFIG = {"bootstrap.servers": "b:1", "ssl.ca.location": "ca.pem", "linger.ms": 5, "transactional.id": "t"}
 
@@ -39,7 +39,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("twopc.kafka.client_health.time", clock)
+    monkeypatch.setattr("twopc.kafka.clients.client_health.time", clock)
     return clock
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId, SubtaskIndex

@@ -19,9 +19,9 @@ from tests.jobs.cli import twopc
 from tests.kafka.token_endpoint import TokenEndpoint
 from tests.rpc.certificates import LOOPBACK, Authority
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka import connection
-from twopc.kafka.connection_diagnosis import diagnose
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.clients import connection
+from twopc.kafka.clients.connection_diagnosis import diagnose
+from twopc.kafka.clients.control_client import ControlClient
 from twopc.spark.streaming.source_options import SourceOptions
 from twopc.spark.streaming.source_reader import KafkaStreamReader
 from twopc.testing.broker_settings import LoginPort, TlsPort
@@ -161,7 +161,7 @@ def test_what_is_wrong_with_access_is_told_at_first_contact_with_the_setting_to_
     where, named = _WRONG[case]
     servers, access = where(guarded)
     # A slow machine may need longer to find out; a fast one is not kept waiting.
-    monkeypatch.setattr("twopc.kafka.connection_diagnosis.SECONDS", 60.0)
+    monkeypatch.setattr("twopc.kafka.clients.connection_diagnosis.SECONDS", 60.0)
     with ControlClient(servers, access) as client, pytest.raises(ConfigurationError) as refused:
         client.topics(["in"])
     for words in named:
@@ -182,7 +182,7 @@ def test_settings_that_have_worked_are_asked_again_when_they_are_refused_later(
         client.cluster_id()
     for patience in ("MOMENT_MS", "REQUEST_TIMEOUT_MS"):
         monkeypatch.setattr(connection, patience, 1)
-    monkeypatch.setattr("twopc.kafka.connection.diagnose", lambda *_: "they refuse the login")
+    monkeypatch.setattr("twopc.kafka.clients.connection.diagnose", lambda *_: "they refuse the login")
     with ControlClient(guarded.login, login("me")) as client, pytest.raises(Unavailable, match="they refuse the login"):
         client.cluster_id()
 

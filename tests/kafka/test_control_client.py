@@ -14,12 +14,12 @@ from tests.kafka.kit import DrivenSink
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.faults.kafka_proxy import Api, Fate, KafkaProxy, Rule
 from twopc.faults.tcp_proxy import Direction
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.retry import call_with_retry
-from twopc.kafka.subtask_client import SubtaskClient
-from twopc.kafka.topics import TopicClient
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.clients.retry import call_with_retry
+from twopc.kafka.clients.topic_client import TopicClient
+from twopc.kafka.topics.subtask_client import SubtaskClient
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.ids import CheckpointId
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic, delete_topic

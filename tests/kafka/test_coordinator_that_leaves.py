@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.kafka.kit import DrivenSink, eventually, values_of
 from twopc.errors import Unavailable
-from twopc.kafka import tracked_producer
+from twopc.kafka.output import tracked_producer
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic
 

@@ -18,10 +18,10 @@ from tests.kafka.kit import eventually
 from tests.kafka.test_planning import CONTEXT, ComingBack
 from tests.kafka.test_source import Reading, read_up_to
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Unavailable
-from twopc.kafka.control_client import EARLIEST, ControlClient, GroupOffset, TopicInfo
-from twopc.kafka.cut_log import cut_logs
-from twopc.kafka.offset_status import Readability, fetch_offset_statuses
-from twopc.kafka.positions import LastRead, PartitionPosition, PartitionSplit, partition_positions
+from twopc.kafka.clients.control_client import EARLIEST, ControlClient, GroupOffset, TopicInfo
+from twopc.kafka.positions.cut_log import cut_logs
+from twopc.kafka.positions.offset_status import Readability, fetch_offset_statuses
+from twopc.kafka.positions.partition_position import LastRead, PartitionPosition, PartitionSplit, partition_positions
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
@@ -107,7 +107,7 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
     def planned(
         ends: Mapping[TopicPartition, int | None], accepted: str, at: PartitionPosition = HELD
     ) -> list[PartitionSplit]:
-        monkeypatch.setattr("twopc.kafka.planner.ControlClient", Cut(ends))
+        monkeypatch.setattr("twopc.kafka.input.planner.ControlClient", Cut(ends))
         context = replace(CONTEXT, settings=replace(CONTEXT.settings, accept_gap=accepted))
         held = [replace(at, partition=each) for each in (IN, IN1)]
         known: dict[str, SplitPosition] = {str(each.partition): each.to_split_position() for each in held}
@@ -150,7 +150,7 @@ def test_a_start_from_a_group_is_judged_by_the_epoch_that_it_has(monkeypatch: py
         brokers = Cut({IN: 80, IN1: 120})
         held = {IN: GroupOffset(Position(120), "", epoch)}
         monkeypatch.setattr(brokers, "group_offsets", lambda *_: held)
-        monkeypatch.setattr("twopc.kafka.planner.ControlClient", brokers)
+        monkeypatch.setattr("twopc.kafka.input.planner.ControlClient", brokers)
         [first, _] = KafkaSource("in").open_planner(CONTEXT).plan({}, bounded=False)
         return PartitionSplit.from_split(first).start
 

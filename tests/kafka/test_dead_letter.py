@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twopc import ConfigurationError, DeadLetter, Job, KafkaSink, KafkaSource, NewTopic
-from twopc.kafka.dead_letter_topic import DeadLetterTopic
 from twopc.kafka.letter import RESERVED_BYTES, SHORTENED, TIMESTAMP, Letter
-from twopc.kafka.record_taker import RecordTaker
-from twopc.kafka.topic_limits import TopicLimits
+from twopc.kafka.output.record_taker import RecordTaker
+from twopc.kafka.topics.dead_letter_topic import DeadLetterTopic
+from twopc.kafka.topics.topic_limits import TopicLimits
 from twopc.record import RecordError, Stage
 from twopc.testing.rows import InputRow
 from twopc.verify.found_topics import FoundTopics

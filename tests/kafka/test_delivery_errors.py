@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from confluent_kafka import KafkaError
 
 from twopc.errors import Unavailable, UserCodeError
-from twopc.kafka.delivery_errors import RECENT_RECORDS, Deliveries, UndeliveredRecord, WrittenBatch
+from twopc.kafka.clients.delivery_errors import RECENT_RECORDS, Deliveries, UndeliveredRecord, WrittenBatch
 from twopc.testing.rows import InputRow
 
 Pair = tuple[bytes | None, bytes]

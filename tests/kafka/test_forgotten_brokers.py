@@ -40,8 +40,8 @@ def _sockets_collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 def test_a_sink_whose_producers_forgot_all_brokers_fails_its_attempt_and_the_next_one_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("twopc.kafka.client_health.CHECK_INTERVAL_SECONDS", 0.5)
-    monkeypatch.setattr("twopc.kafka.tracked_producer.ALIVE_CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("twopc.kafka.clients.client_health.CHECK_INTERVAL_SECONDS", 0.5)
+    monkeypatch.setattr("twopc.kafka.output.tracked_producer.ALIVE_CHECK_SECONDS", 0.5)
     with LocalBroker(tmp_path, light=True) as broker:
         create_topic(broker.bootstrap_servers, "out")
         sink = DrivenSink(

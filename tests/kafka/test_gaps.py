@@ -8,9 +8,9 @@ import pytest
 
 from tests.kafka.test_planning import CONTEXT, ComingBack
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.kafka.control_client import EARLIEST, TopicInfo
-from twopc.kafka.gaps import InputGap, accepted_gaps, refuse_gaps
-from twopc.kafka.positions import PartitionPosition, PartitionSplit, gaps_of
+from twopc.kafka.clients.control_client import EARLIEST, TopicInfo
+from twopc.kafka.positions.gaps import InputGap, accepted_gaps, refuse_gaps
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit, gaps_of
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
@@ -63,7 +63,7 @@ def test_a_gap_that_is_given_up_stands_in_the_position_from_then_on(monkeypatch:
     held = [PartitionPosition(each, "id", Position(100)) for each in (IN, IN1)]
 
     def plan(accepted: str, **firsts: int) -> list[PartitionSplit]:
-        monkeypatch.setattr("twopc.kafka.planner.ControlClient", Deleting(**firsts))
+        monkeypatch.setattr("twopc.kafka.input.planner.ControlClient", Deleting(**firsts))
         context = replace(CONTEXT, settings=replace(CONTEXT.settings, accept_gap=accepted))
         known: dict[str, SplitPosition] = {str(at.partition): at.to_split_position() for at in held}
         return list(map(PartitionSplit.from_split, KafkaSource("in").open_planner(context).plan(known, bounded=False)))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from twopc import DeadLetter, Job, KafkaSink, KafkaSource, Record
-from twopc.kafka.handover import ClientColumns, RecordHandover
+from twopc.kafka.output.handover import ClientColumns, RecordHandover
 from twopc.testing import MemoryRun
 
 WRONG: list[tuple[Any, str]] = [

@@ -9,9 +9,9 @@ from confluent_kafka import Producer
 
 from tests.kafka.kit import eventually
 from twopc.errors import Unavailable
-from twopc.kafka.control_client import ControlClient, OpenProducer, OpenTransaction
-from twopc.kafka.described_transaction import BrokerState, Described
-from twopc.kafka.hidden_input import Hidden, hidden
+from twopc.kafka.clients.control_client import ControlClient, OpenProducer, OpenTransaction
+from twopc.kafka.clients.described_transaction import BrokerState, Described
+from twopc.kafka.input.hidden_input import Hidden, hidden
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.testing.topics import create_topic
 

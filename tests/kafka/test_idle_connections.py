@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.kafka.kit import eventually
-from twopc.kafka import connection
-from twopc.kafka.client_config import CONNECTION_IDLE_MS, consumer_config, producer_config
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.clients import connection
+from twopc.kafka.clients.client_config import CONNECTION_IDLE_MS, consumer_config, producer_config
+from twopc.kafka.clients.control_client import ControlClient
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.key_ways import sampled, ways_of
-from twopc.kafka.positions import PartitionSplit
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.key_ways import sampled, ways_of
+from twopc.kafka.positions.partition_position import PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic

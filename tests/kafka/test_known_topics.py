@@ -11,8 +11,8 @@ import pytest
 from tests.kafka.kit import DrivenSink, grow_topic
 from twopc import DeliveryGuarantee
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka.control_client import TopicInfo
-from twopc.kafka.known_topics import KnownTopic, changed_topics, known_outputs
+from twopc.kafka.clients.control_client import TopicInfo
+from twopc.kafka.topics.known_topics import KnownTopic, changed_topics, known_outputs
 from twopc.protocol.facts import KnownOutput
 from twopc.protocol.ids import CheckpointId
 from twopc.sink import PreCommit

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kafka.kit import DrivenSink, eventually, values_of
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.missing_markers import OFFSETS_TOPIC
+from twopc.kafka.clients.leaders import LeaderClient
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.transactions.committable import PreparedTransaction
+from twopc.kafka.transactions.missing_markers import OFFSETS_TOPIC
 
 pytestmark = pytest.mark.broker
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import cast
 
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.lingering_transactions import FENCED_ATTEMPTS, abort_open, fence_earlier, ongoing_ids, traces
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.transactions.lingering_transactions import (
+    FENCED_ATTEMPTS,
+    abort_open,
+    fence_earlier,
+    ongoing_ids,
+    traces,
+)
 from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import AttemptId
 

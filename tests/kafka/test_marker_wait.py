@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from twopc.errors import Unavailable
-from twopc.kafka import retry
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.marker_wait import await_markers
+from twopc.kafka.clients import retry
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.input.marker_wait import await_markers
 
 COMMITTING, ABORTING, OPEN = BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT, BrokerState.ONGOING
 DONE = BrokerState.COMPLETE_COMMIT

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.control_client import OpenTransaction, TopicInfo
-from twopc.kafka.described_transaction import BrokerState, Described
-from twopc.kafka.missing_markers import OFFSETS_TOPIC, close_committed
+from twopc.kafka.clients.control_client import OpenTransaction, TopicInfo
+from twopc.kafka.clients.described_transaction import BrokerState, Described
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.transactions.committable import PreparedTransaction
+from twopc.kafka.transactions.missing_markers import OFFSETS_TOPIC, close_committed
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 
 OUT = TopicPartition("out", 1)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.kafka.naming import SlotName, parse_transactional_id, transactional_id
+from twopc.kafka.transactions.naming import SlotName, parse_transactional_id, transactional_id
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 
 prefixes = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)

@@ -11,8 +11,8 @@ import pytest
 from tests.kafka.kit import DrivenSink
 from twopc import KafkaSink, NewTopic, Record
 from twopc.errors import ConfigurationError
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.new_topic import merged
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.topics.new_topic import merged
 
 FOUR = NewTopic(partitions=4, replication=1, config={"retention.ms": 60_000, "preallocate": True})
 

@@ -6,9 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from twopc.kafka.control_client import EARLIEST, TopicInfo
-from twopc.kafka.offset_status import OffsetStatus, Readability, fetch_offset_statuses, offset_statuses, unreadable
-from twopc.kafka.positions import LastRead, PartitionPosition
+from twopc.kafka.clients.control_client import EARLIEST, TopicInfo
+from twopc.kafka.positions.offset_status import (
+    OffsetStatus,
+    Readability,
+    fetch_offset_statuses,
+    offset_statuses,
+    unreadable,
+)
+from twopc.kafka.positions.partition_position import LastRead, PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, delete_topic, produce

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from twopc.kafka import outage
-from twopc.kafka.answered import note_answer
-from twopc.kafka.outage import BrokerWatch
+from twopc.kafka.clients import outage
+from twopc.kafka.clients.answered import note_answer
+from twopc.kafka.clients.outage import BrokerWatch
 
 
 class ScriptedWatch(BrokerWatch):

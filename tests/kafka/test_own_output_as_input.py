@@ -10,7 +10,7 @@ import pytest
 from tests.kafka.test_planning import CONTEXT
 from twopc import ConfigurationError, DeadLetter, Job, Json, KafkaSink, KafkaSource
 from twopc.connect import JobDefinition
-from twopc.kafka.control_client import TopicInfo
+from twopc.kafka.clients.control_client import TopicInfo
 from twopc.source import Split
 
 

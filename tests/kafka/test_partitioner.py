@@ -11,7 +11,7 @@ from tests.kafka.kit import DrivenSink, settings
 from twopc import Job, KafkaSink, KafkaSource, Record
 from twopc.context import JobContext
 from twopc.errors import ConfigurationError, UserCodeError
-from twopc.kafka.partitioner import partition_for
+from twopc.kafka.topics.partitioner import partition_for
 from twopc.protocol.ids import AttemptId
 from twopc.record import Batch, RecordsRefused
 from twopc.source import Split

@@ -10,7 +10,7 @@ import pytest
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka.control_client import EARLIEST, GroupOffset, TopicInfo
+from twopc.kafka.clients.control_client import EARLIEST, GroupOffset, TopicInfo
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
@@ -62,19 +62,19 @@ class ComingBack:
 
 
 def test_a_group_whose_coordinator_is_not_known_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.planner.ControlClient", ComingBack(busy=2))
+    monkeypatch.setattr("twopc.kafka.input.planner.ControlClient", ComingBack(busy=2))
     [split] = KafkaSource("in").open_planner(CONTEXT).plan({}, bounded=True)
     assert (split.begin, split.stop[0]) == (SplitPosition("in[0]", 0, [5, "id-of-in"]), 9)
 
 
 def test_brokers_that_go_on_not_answering_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.planner.PLAN_BUDGET_SECONDS", 0.01)
-    monkeypatch.setattr("twopc.kafka.planner.ControlClient", ComingBack(busy=1_000))
+    monkeypatch.setattr("twopc.kafka.input.planner.PLAN_BUDGET_SECONDS", 0.01)
+    monkeypatch.setattr("twopc.kafka.input.planner.ControlClient", ComingBack(busy=1_000))
     with pytest.raises(Unavailable, match="NotCoordinatorError"):
         KafkaSource("in").open_planner(CONTEXT).plan({}, bounded=True)
 
 
 def test_a_topic_that_is_not_there_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.planner.ControlClient", ComingBack(busy=0))
+    monkeypatch.setattr("twopc.kafka.input.planner.ControlClient", ComingBack(busy=0))
     with pytest.raises(ConfigurationError, match="input topic 'another' isn't there"):
         KafkaSource("another").open_planner(CONTEXT).plan({}, bounded=True)

@@ -12,13 +12,13 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Target
 
 from tests.kafka.kit import INPUT_ID, DrivenSink, eventually, values_of
-from twopc.kafka.client_config import producer_config, transactional_config
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.resume import is_lost
+from twopc.kafka.clients.client_config import producer_config, transactional_config
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.output.tracked_producer import TrackedProducer
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.tracked_producer import TrackedProducer
+from twopc.kafka.transactions.committable import PreparedTransaction
+from twopc.kafka.transactions.resume import is_lost
 from twopc.protocol.codec import from_json
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome

@@ -15,12 +15,12 @@ from twopc.config import RunSettings
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
+from twopc.kafka.clients.control_client import EARLIEST, TopicInfo
+from twopc.kafka.clients.topic_client import TopicClient
 from twopc.kafka.connectors import KafkaConnectors
-from twopc.kafka.control_client import EARLIEST, TopicInfo
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.repartition import RepartitionKey, RepartitionSink, RepartitionSource, RepartitionTopic
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topics import TopicClient
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.testing.broker import Broker

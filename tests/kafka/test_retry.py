@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from twopc.errors import Unavailable
-from twopc.kafka import retry
-from twopc.kafka.answered import note_answer
-from twopc.kafka.reachability import NoBroker
-from twopc.kafka.retry import call_with_retry
+from twopc.kafka.clients import retry
+from twopc.kafka.clients.answered import note_answer
+from twopc.kafka.clients.reachability import NoBroker
+from twopc.kafka.clients.retry import call_with_retry
 
 
 @pytest.fixture

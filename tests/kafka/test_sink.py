@@ -9,7 +9,7 @@ import pytest
 
 from tests.kafka.kit import INPUT_ID, DrivenSink, FakeRow, batch_of, values_of
 from twopc.errors import ConfigurationError, Fenced, TransactionLost, TwoPhaseCommitError, UserCodeError
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.ids import CheckpointId
 from twopc.record import Batch, Record, RecordsRefused
@@ -256,7 +256,7 @@ def test_an_unknown_property_is_refused_on_the_driver(servers: str, job: str, ou
 
 
 def test_brokers_that_do_not_answer_are_named(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.reachability.await_reachable.__defaults__", (0.1,))
+    monkeypatch.setattr("twopc.kafka.clients.reachability.await_reachable.__defaults__", (0.1,))
     driven = DrivenSink("127.0.0.1:1", job, "any", input_topic="any")
     with pytest.raises(TwoPhaseCommitError, match=r"127\.0\.0\.1:1 .*correct bootstrap_servers"):
         driven.start_attempt()

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twopc.errors import CheckpointDeclined, Fenced, Unavailable
-from twopc.kafka import slots
-from twopc.kafka.slots import MOST_SLOTS, Slot, SlotPool, SlotState, may_be_taken_again
-from twopc.kafka.tracked_producer import TrackedProducer
+from twopc.kafka.output.tracked_producer import TrackedProducer
+from twopc.kafka.transactions import slots
+from twopc.kafka.transactions.slots import MOST_SLOTS, Slot, SlotPool, SlotState, may_be_taken_again
 from twopc.protocol.attempts import MOST_CONCURRENT
 from twopc.protocol.ids import CheckpointId
 

@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient
 from tests.kafka.kit import DrivenSink, drain, eventually, settings
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.positions import PartitionSplit, offsets_of
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.input.startup_modes import StartingOffsets
+from twopc.kafka.positions.partition_position import PartitionSplit, offsets_of
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.startup_modes import StartingOffsets
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex

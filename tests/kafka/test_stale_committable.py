@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.kafka.kit import DrivenSink, values_of
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
 

@@ -12,7 +12,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.protocol.admin import AlterClientQuotasRequest
 
 from tests.kafka.kit import DrivenSink, batch_of, settings
-from twopc.kafka.connection import Connection
+from twopc.kafka.clients.connection import Connection
 from twopc.testing.topics import read_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.proof]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from twopc.errors import CheckpointDeclined, ConfigurationError, InputGone, Unavailable
-from twopc.kafka.control_client import TopicInfo
-from twopc.kafka.topic_identity import TopicIdentity
+from twopc.kafka.clients.control_client import TopicInfo
+from twopc.kafka.topics.topic_identity import TopicIdentity
 from twopc.protocol.ids import CheckpointId
 
 FIRST, SECOND = CheckpointId(1), CheckpointId(2)
@@ -42,8 +42,8 @@ def reading(cluster: Cluster, *partitions: int) -> TopicIdentity:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.kafka.topic_identity.ANSWER_SECONDS", 0.01)
-    monkeypatch.setattr("twopc.kafka.topic_identity.GONE_SECONDS", 0.01)
+    monkeypatch.setattr("twopc.kafka.topics.topic_identity.ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr("twopc.kafka.topics.topic_identity.GONE_SECONDS", 0.01)
 
 
 def test_who_leads_the_partitions_that_are_read_is_asked_once_a_checkpoint_and_nobody_else() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.kafka.kit import DrivenSink, FakeRow
-from twopc.kafka.topic_lasting import (
+from twopc.kafka.topics.topic_lasting import (
     BYTES_KEPT,
     FIRST_RECORDS,
     RETENTION,
@@ -16,7 +16,7 @@ from twopc.kafka.topic_lasting import (
     FirstTimes,
     TopicLasting,
 )
-from twopc.kafka.topic_limits import CLEANUP, TYPE
+from twopc.kafka.topics.topic_limits import CLEANUP, TYPE
 from twopc.record import Batch
 
 NOW_MS = 1_750_000_000_000

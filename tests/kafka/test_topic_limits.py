@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kafka.kit import DrivenSink, FakeRow, values_of
-from twopc.kafka.topic_limits import AFTER, BEFORE, CLEANUP, LARGEST, TYPE, TopicLimits
+from twopc.kafka.topics.topic_limits import AFTER, BEFORE, CLEANUP, LARGEST, TYPE, TopicLimits
 from twopc.record import Batch, RecordsRefused
 
 NOW_MS = 1_750_000_000_000

@@ -10,11 +10,11 @@ import pytest
 from tests.kafka.test_planning import CONTEXT, ComingBack
 from twopc import ConfigurationError, Job, KafkaSink, KafkaSource, StartingOffsets
 from twopc.context import JobContext
-from twopc.kafka.control_client import TopicInfo
-from twopc.kafka.positions import PartitionPosition, PartitionSplit
-from twopc.kafka.reader import KafkaReader
+from twopc.kafka.clients.control_client import TopicInfo
+from twopc.kafka.input.reader import KafkaReader
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_pattern import TopicPattern, checked_pattern
+from twopc.kafka.topics.topic_pattern import TopicPattern, checked_pattern
 from twopc.protocol.facts import SplitPosition
 from twopc.serde import Bytes
 from twopc.testing import MemoryRun
@@ -28,7 +28,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> ComingBack:
     """A cluster with topics of one and of two partitions."""
     there = ComingBack(busy=0)
     there.known = {"orders-se": TopicInfo("id-se", 2), "orders-de": TopicInfo("id-de", 1), "other": TopicInfo("o", 1)}
-    monkeypatch.setattr("twopc.kafka.planner.ControlClient", there)
+    monkeypatch.setattr("twopc.kafka.input.planner.ControlClient", there)
     return there
 
 

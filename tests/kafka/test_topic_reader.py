@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from twopc.errors import Unavailable
-from twopc.kafka import topic_reader
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.positions import PartitionPosition, PartitionSplit
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input import topic_reader
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
 from twopc.record import Batch, Row
@@ -52,7 +52,7 @@ class Reader:
 
 def read_rows(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Any]:
     """What is read by a reader that hands over so often and then gets stuck."""
-    monkeypatch.setattr("twopc.kafka.topic_reader.KafkaReader", lambda _, __, ___, splits: Reader(splits, most))
+    monkeypatch.setattr("twopc.kafka.input.topic_reader.KafkaReader", lambda _, __, ___, splits: Reader(splits, most))
     ranges = {place: (Position(0), end) for place, end in ENDS.items()}
     return [row for batch in topic_reader.read(Cluster("there:1"), ranges, stall_seconds=0.01) for row in batch.rows]
 

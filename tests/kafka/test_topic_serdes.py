@@ -6,7 +6,7 @@ from typing import Any
 
 from twopc import Job, Json, KafkaSink, KafkaSource, Serde
 from twopc.connect import HeaderSerde, SerdeContext
-from twopc.kafka.decoding import decoded
+from twopc.kafka.input.decoding import decoded
 from twopc.kafka.topic_serdes import OfTopic, TopicSerdes
 from twopc.record import Headers
 from twopc.testing import MemoryRun

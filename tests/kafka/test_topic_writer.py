@@ -9,8 +9,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from twopc.errors import Unavailable
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.topic_writer import TopicWriter
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.output.topic_writer import TopicWriter
 
 
 class FakeProducer:
@@ -41,7 +41,7 @@ class FakeProducer:
 
 @pytest.fixture
 def writer(monkeypatch: pytest.MonkeyPatch) -> TopicWriter:
-    monkeypatch.setattr("twopc.kafka.topic_writer.Producer", FakeProducer)
+    monkeypatch.setattr("twopc.kafka.output.topic_writer.Producer", FakeProducer)
     return TopicWriter(Cluster("there:1"))
 
 

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from twopc.errors import Unavailable
-from twopc.kafka import tracked_producer as module
-from twopc.kafka.client_config import producer_config
-from twopc.kafka.tracked_producer import TrackedProducer
+from twopc.kafka.clients.client_config import producer_config
+from twopc.kafka.output import tracked_producer as module
+from twopc.kafka.output.tracked_producer import TrackedProducer
 
 BOOTSTRAP, BROKER = -1, 1
 

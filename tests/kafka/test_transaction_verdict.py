@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twopc.kafka.described_transaction import BrokerState, Described
-from twopc.kafka.transaction_verdict import AlreadyCommitted, Commit, Evidence, Lost, Recorded, Wait, Witness, judge
+from twopc.kafka.clients.described_transaction import BrokerState, Described
+from twopc.kafka.transactions.transaction_verdict import (
+    AlreadyCommitted,
+    Commit,
+    Evidence,
+    Lost,
+    Recorded,
+    Wait,
+    Witness,
+    judge,
+)
 
 RECORDED = Recorded(producer_id=7, producer_epoch=3, start_ms=1_000, topic_ids={"out": "id-1"})
 ITSELF = Described(BrokerState.ONGOING, 7, 3, 1_000)

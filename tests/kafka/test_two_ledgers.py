@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-import twopc.kafka.claim
+import twopc.kafka.transactions.claim
 from coordinator.events import StartAttempt
 from coordinator.requests import refuse_unknown_past
 from tests.simulation.broker_model import BrokerModel
 from tests.simulation.transaction_tables import Code
 from twopc.driver.restore_checks import refuse_moved_on
 from twopc.errors import ConfigurationError, Fenced, TwoPhaseCommitError
-from twopc.kafka.claim import claim, refuse_successor
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.lingering_transactions import fence_earlier, traces
-from twopc.kafka.naming import SlotName, transactional_id
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.positions.witness import WitnessMetadata, witness_metadata
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.witness import WitnessMetadata, witness_metadata
+from twopc.kafka.transactions.claim import claim, refuse_successor
+from twopc.kafka.transactions.lingering_transactions import fence_earlier, traces
+from twopc.kafka.transactions.naming import SlotName, transactional_id
 from twopc.protocol.attempt_facts import AttemptStarted
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
@@ -253,7 +253,7 @@ def test_the_output_is_exact_and_one_runs_in_the_end_whatever_the_order_of_their
 
 @pytest.mark.parametrize("rule", ["claim", "refuse_successor", "fence_earlier", "refuse_moved_on"])
 def test_without_any_one_of_the_rules_something_goes_wrong(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = twopc.kafka.claim if rule == "refuse_successor" else None
+    where = twopc.kafka.transactions.claim if rule == "refuse_successor" else None
     monkeypatch.setitem(globals(), rule, lambda *_: None)
     if where is not None:
         monkeypatch.setattr(where, rule, lambda *_: None)

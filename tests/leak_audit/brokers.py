@@ -13,7 +13,7 @@ from kafka.structs import TopicPartition
 
 from tests.leak_audit.findings import Finding, Place, Problem
 from twopc.errors import Unavailable
-from twopc.kafka.reachability import await_reachable
+from twopc.kafka.clients.reachability import await_reachable
 
 _CONNECT_SECONDS = 1.0
 _REQUEST_TIMEOUT_MS = 10_000

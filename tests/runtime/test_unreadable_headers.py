@@ -11,7 +11,7 @@ from twopc import DeadLetter, Fail, KafkaSink, Skip
 from twopc.connect import HeaderSerde
 from twopc.error_policy import ErrorPolicy
 from twopc.errors import UserCodeError
-from twopc.kafka.decoding import decoded
+from twopc.kafka.input.decoding import decoded
 from twopc.kafka.source import BYTES
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.record import Batch, Headers, RecordError, Stage

@@ -17,7 +17,7 @@ from tests.simulation.transaction_coordinator import Producer, TransactionalId
 from tests.simulation.transaction_tables import Code
 from tests.simulation.world import EPOCH_MS, World
 from twopc.config import NO_TIMEOUT_MS
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.described_transaction import BrokerState
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.protocol.ids import AttemptId
 

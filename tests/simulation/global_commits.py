@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.job import JOB
 from tests.simulation.world import World
-from twopc.kafka.naming import parse_transactional_id
+from twopc.kafka.transactions.naming import parse_transactional_id
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.sink import GlobalCommitter

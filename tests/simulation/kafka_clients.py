@@ -14,11 +14,11 @@ from tests.simulation.transaction_tables import Code
 from twopc.context import SubtaskContext
 from twopc.errors import Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.kafka.control_client import GroupOffset, OpenTransaction, TopicInfo
-from twopc.kafka.described_transaction import END_TXN_VERSION, BrokerState, Described
-from twopc.kafka.failures import failure
-from twopc.kafka.topic_identity import TopicIdentity
+from twopc.kafka.clients.control_client import GroupOffset, OpenTransaction, TopicInfo
+from twopc.kafka.clients.described_transaction import END_TXN_VERSION, BrokerState, Described
+from twopc.kafka.clients.failures import failure
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topics.topic_identity import TopicIdentity
 
 CLUSTER = "cluster"
 ANOTHER_CLUSTER = "another cluster"
@@ -47,7 +47,7 @@ def _lossy(broker: SimBroker, ask: Callable[[], T]) -> T:
 
 
 class SimControlClient:
-    """As `twopc.kafka.control_client.ControlClient`."""
+    """As `twopc.kafka.clients.control_client.ControlClient`."""
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker
@@ -102,7 +102,7 @@ class SimControlClient:
 
 
 def identity_of(context: SubtaskContext, broker: SimBroker) -> TopicIdentity:
-    """Return what a subtask's source and sink share, as through `twopc.kafka.subtask_client.SubtaskClient`."""
+    """Return what a subtask's source and sink share, as through `twopc.kafka.topics.subtask_client.SubtaskClient`."""
     identity: TopicIdentity = context.shared.setdefault("identity", TopicIdentity(SimControlClient(broker)))
     return identity
 
@@ -228,7 +228,7 @@ class SimProducer:
 
 
 class SimTrackedProducer:
-    """As `twopc.kafka.tracked_producer.TrackedProducer`."""
+    """As `twopc.kafka.output.tracked_producer.TrackedProducer`."""
 
     def __init__(self, producer: SimProducer) -> None:
         self.client = producer

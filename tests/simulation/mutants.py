@@ -17,8 +17,8 @@ import tests.simulation.subtask
 import twopc.driver.lost_transactions
 import twopc.driver.preparation
 import twopc.driver.recovery
-import twopc.kafka.resume
-import twopc.kafka.retry
+import twopc.kafka.clients.retry
+import twopc.kafka.transactions.resume
 import twopc.protocol.ledger_state
 import twopc.state.restore
 from coordinator.attempt import RunningAttempt
@@ -33,10 +33,10 @@ from tests.simulation.shrink import Case
 from twopc.driver.actions import AbortLingering
 from twopc.errors import CheckpointCorrupted
 from twopc.faults.points import CrashPoint
-from twopc.kafka.naming import SlotName, transactional_id
-from twopc.kafka.resume import settle
-from twopc.kafka.slots import SlotPool, SlotState
-from twopc.kafka.transactional import TransactionalWriter
+from twopc.kafka.transactions.naming import SlotName, transactional_id
+from twopc.kafka.transactions.resume import settle
+from twopc.kafka.transactions.slots import SlotPool, SlotState
+from twopc.kafka.transactions.transactional import TransactionalWriter
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.healing import Fate, plan
 from twopc.protocol.ids import AttemptId, CheckpointId
@@ -195,7 +195,7 @@ def _ack_before_storing(original: Any, storing: Any, taken: Any, snapshot_of: An
 
 def _say_committed_first(commit: Any, committing: Any, work: Any) -> None:
     committing._done(work)
-    waiting: Any = twopc.kafka.retry
+    waiting: Any = twopc.kafka.clients.retry
     waiting.time.sleep(0.3)
     for entry in work.due:
         for committable in entry.committables:
@@ -373,7 +373,7 @@ MUTANTS = (
     Mutant("what an absent subtask missed is not repeated", _nothing_repeated, BREAKS),
     Mutant(
         "an error code decides",
-        instead(twopc.kafka.resume, "_turn", _lost_by_error_code(twopc.kafka.resume._turn)),
+        instead(twopc.kafka.transactions.resume, "_turn", _lost_by_error_code(twopc.kafka.transactions.resume._turn)),
         {"broker_reply_lost": 0.1, "end_txn_late": 0.3},
     ),
     Mutant("what was not stored counts as stored", _around(JobShell, "_store", _stored_anyway)),

@@ -22,7 +22,7 @@ from coordinator.retention import to_forget
 from coordinator.schedule import CheckpointTrigger
 from coordinator.silence import Absences, Silences
 from tests.simulation.mutants import Mutant
-from twopc.kafka.slots import SlotPool
+from twopc.kafka.transactions.slots import SlotPool
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_state import LedgerState

@@ -11,14 +11,14 @@ from unittest.mock import patch
 import tests.simulation.kafka_clients
 import twopc.driver.lost_transactions
 import twopc.driver.recovery
-import twopc.kafka.resume
-import twopc.kafka.transaction_verdict
+import twopc.kafka.transactions.resume
+import twopc.kafka.transactions.transaction_verdict
 from tests.simulation.mutants import EXPIRING, Mutant, instead
 from tests.simulation.source import SimSource
 from tests.simulation.transaction_tables import BUMPING_END_TXN
 from twopc.driver.lost_transactions import fate
-from twopc.kafka.topic_identity import TopicIdentity
-from twopc.kafka.transaction_verdict import Witness
+from twopc.kafka.topics.topic_identity import TopicIdentity
+from twopc.kafka.transactions.transaction_verdict import Witness
 from twopc.protocol.healing import Fate
 from twopc.sink import Outcome, Settled
 
@@ -34,7 +34,10 @@ def _resumed_blindly() -> Iterator[None]:
         return Settled(committable, Outcome.COMMITTED if said else Outcome.LOST, "the broker said so")
 
     clients = tests.simulation.kafka_clients
-    with patch.object(twopc.kafka.resume, "_turn", turn), patch.object(clients, "END_TXN_VERSION", BUMPING_END_TXN):
+    with (
+        patch.object(twopc.kafka.transactions.resume, "_turn", turn),
+        patch.object(clients, "END_TXN_VERSION", BUMPING_END_TXN),
+    ):
         yield
 
 
@@ -54,12 +57,12 @@ MUTANTS_OF_BROKER = (
     Mutant("resumed by the other version of EndTxn whose error code decides", _resumed_blindly, ANSWERED),
     Mutant(
         "the witness is not asked",
-        instead(twopc.kafka.resume, "_witness", lambda client, prepared: Witness.UNKNOWN),
+        instead(twopc.kafka.transactions.resume, "_witness", lambda client, prepared: Witness.UNKNOWN),
         {"ids_forgotten_every_ms": 500, "fault_phase_ms": 5_000},
     ),
     Mutant(
         "a topic that was recreated is committed into",
-        instead(twopc.kafka.transaction_verdict, "_judge_topics", lambda before, now: None),
+        instead(twopc.kafka.transactions.transaction_verdict, "_judge_topics", lambda before, now: None),
         {"topic_recreated_every_ms": 500},
         timeouts=True,
     ),

@@ -15,9 +15,9 @@ from tests.simulation.kafka_clients import identity_of
 from tests.simulation.source import AT_ONCE, LOOKS_AGAIN_MS, SimGroup, SimRow, SplitReader
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import Unavailable
-from twopc.kafka.positions import PartitionSplit, input_of, partition_positions
-from twopc.kafka.topic_identity import TopicIdentity
+from twopc.kafka.positions.partition_position import PartitionSplit, input_of, partition_positions
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topics.topic_identity import TopicIdentity
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId
 from twopc.record import Batch

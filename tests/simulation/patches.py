@@ -21,11 +21,11 @@ import tests.simulation.kafka_clients
 import tests.simulation.snapshots
 import tests.simulation.subtask
 import twopc.driver.supervision
-import twopc.kafka.lingering_transactions
-import twopc.kafka.live_commit
-import twopc.kafka.resume
-import twopc.kafka.retry
-import twopc.kafka.transactional
+import twopc.kafka.clients.retry
+import twopc.kafka.transactions.lingering_transactions
+import twopc.kafka.transactions.live_commit
+import twopc.kafka.transactions.resume
+import twopc.kafka.transactions.transactional
 import twopc.operators.async_map
 import twopc.protocol.ledger_state
 import twopc.runtime.assembly
@@ -52,10 +52,10 @@ CRASHING: tuple[Any, ...] = (
     coordinator.ledger,
     coordinator.shell,
     twopc.storage.files,
-    twopc.kafka.live_commit,
-    twopc.kafka.lingering_transactions,
-    twopc.kafka.resume,
-    twopc.kafka.transactional,
+    twopc.kafka.transactions.live_commit,
+    twopc.kafka.transactions.lingering_transactions,
+    twopc.kafka.transactions.resume,
+    twopc.kafka.transactions.transactional,
     twopc.runtime.assembly,
     twopc.runtime.snapshot_pipeline,
     twopc.runtime.commit_queue,
@@ -159,9 +159,9 @@ def replaced() -> Iterator[None]:
         stack.enter_context(patch.object(Core, "step", watched_step(lambda: _present._now)))
         for module in (twopc.protocol.ledger_state, coordinator.ledger, tests.simulation.disk):
             stack.enter_context(patch.object(module, "decode_entry", _present.decode_entry))
-        stack.enter_context(patch.object(twopc.kafka.retry, "time", _present))
-        stack.enter_context(patch.object(twopc.kafka.retry, "random", _present))
-        stack.enter_context(patch.object(twopc.kafka.transactional, "SlotPool", _present.slot_pool))
+        stack.enter_context(patch.object(twopc.kafka.clients.retry, "time", _present))
+        stack.enter_context(patch.object(twopc.kafka.clients.retry, "random", _present))
+        stack.enter_context(patch.object(twopc.kafka.transactions.transactional, "SlotPool", _present.slot_pool))
         stack.enter_context(patch.object(twopc.operators.async_map, "_LoopThread", _present.event_loop))
         stack.enter_context(patch.object(twopc.operators.async_map, "random", _present))
         yield

@@ -9,7 +9,7 @@ from tests.simulation.broker import SimBroker
 from tests.simulation.source import SimRow
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import Unavailable
-from twopc.kafka.positions import PartitionPosition, PartitionSplit, input_of, split_positions
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit, input_of, split_positions
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
 from twopc.record import Batch, Row

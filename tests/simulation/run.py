@@ -39,7 +39,7 @@ from tests.simulation.timed_job import timed_graph
 from tests.simulation.world import World
 from twopc import events
 from twopc.graph import JobDefinition
-from twopc.kafka.witness import WitnessMetadata
+from twopc.kafka.positions.witness import WitnessMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.runtime.spec import SubtaskSpec
 from twopc.sink import Sink

@@ -18,15 +18,15 @@ from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TwoPhaseCommitError, Unavailable
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.known_topics import KnownTopic
-from twopc.kafka.lingering_transactions import abort_open, fence_earlier
-from twopc.kafka.naming import SlotName, transactional_id
-from twopc.kafka.resume import SettleAction, act_on_all, settle_all
-from twopc.kafka.slots import MOST_SLOTS, Slot, SlotEvent, SlotPool, SlotState
-from twopc.kafka.topic_identity import TopicIdentity
-from twopc.kafka.transactional import TransactionalWriter
-from twopc.kafka.writer_config import WriterConfig
+from twopc.kafka.output.writer_config import WriterConfig
+from twopc.kafka.topics.known_topics import KnownTopic
+from twopc.kafka.topics.topic_identity import TopicIdentity
+from twopc.kafka.transactions.committable import PreparedTransaction
+from twopc.kafka.transactions.lingering_transactions import abort_open, fence_earlier
+from twopc.kafka.transactions.naming import SlotName, transactional_id
+from twopc.kafka.transactions.resume import SettleAction, act_on_all, settle_all
+from twopc.kafka.transactions.slots import MOST_SLOTS, Slot, SlotEvent, SlotPool, SlotState
+from twopc.kafka.transactions.transactional import TransactionalWriter
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete

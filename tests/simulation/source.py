@@ -17,18 +17,18 @@ from tests.simulation.kafka_clients import ANOTHER_CLUSTER, CLUSTER, SimControlC
 from tests.simulation.transaction_tables import Code
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka.group import group_standing
-from twopc.kafka.positions import (
+from twopc.kafka.clients.retry import call_with_retry
+from twopc.kafka.input.group import group_standing
+from twopc.kafka.input.startup_modes import Latest
+from twopc.kafka.positions.partition_position import (
     PartitionPosition,
     PartitionSplit,
     input_of,
     partition_positions,
     split_positions,
 )
-from twopc.kafka.retry import call_with_retry
-from twopc.kafka.startup_modes import Latest
-from twopc.kafka.topic_identity import TopicIdentity, recreated_input
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topics.topic_identity import TopicIdentity, recreated_input
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId
 from twopc.record import Batch, Row

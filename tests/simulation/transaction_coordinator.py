@@ -24,7 +24,7 @@ from tests.simulation.transaction_tables import (
     Code,
 )
 from twopc.config import NO_TIMEOUT_MS
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.described_transaction import BrokerState
 
 NOBODY = (-1, -1)
 _OPEN = (BrokerState.ONGOING, BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT)

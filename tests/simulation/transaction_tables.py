@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.described_transaction import BrokerState
 
 #: A producer is never given a greater epoch; one more is kept for fencing it.
 LAST_PRODUCER_EPOCH = 32_766

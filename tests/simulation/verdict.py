@@ -19,7 +19,7 @@ from tests.simulation.snapshots import STATE_FILE
 from tests.simulation.timed_verdict import judge_no_more_told, judge_timed_output, judge_timed_states
 from tests.simulation.world import EPOCH_MS
 from twopc.config import NO_TIMEOUT_MS
-from twopc.kafka.naming import parse_transactional_id
+from twopc.kafka.transactions.naming import parse_transactional_id
 from twopc.protocol.layout import checkpoint_of_folder, is_manifest, manifest_of, metadata_path
 from twopc.protocol.manifest import Manifest
 from twopc.state.backend import Family

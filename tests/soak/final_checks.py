@@ -11,8 +11,8 @@ from tests.leak_audit import Place, report, wait_until_clean
 from tests.soak.feed_and_reader import Reader
 from tests.soak.processes import VARIABLE, Processes
 from twopc.checkpoints.catalog import read_job
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.positions import partition_positions
+from twopc.kafka.positions.partition_position import partition_positions
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.codec import from_json
 from twopc.protocol.envelope import decode_fact
 from twopc.protocol.facts import CheckpointMetadata

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from twopc.kafka.partitioner import partition_for
+from twopc.kafka.topics.partitioner import partition_for
 
 
 def keys_for(number: int, partitions: int) -> tuple[bytes, ...]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.snapshots import changed
 from tests.stored_job import stored_path
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.partition_groups import concerning, owner
 from twopc.protocol.facts import SplitPosition, SubtaskSnapshot

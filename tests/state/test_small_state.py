@@ -11,7 +11,7 @@ import pytest
 from tests.snapshots import changed
 from tests.state.stored import everything
 from twopc.errors import CheckpointCorrupted, Unavailable
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.partition_groups import concerning
 from twopc.protocol.facts import StateHandle, SubtaskSnapshot

@@ -11,7 +11,7 @@ import pytest
 
 from twopc import Job, Json, KafkaSink, KafkaSource
 from twopc.errors import NotJudged
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify import own_topics
 from twopc.verify.own_topics import with_whole_topics

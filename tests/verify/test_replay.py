@@ -8,9 +8,9 @@ import pytest
 
 from twopc import DeadLetter, Job, Json, KafkaSink, KafkaSource, Record, Skip, Tumbling
 from twopc.errors import UserCodeError
-from twopc.kafka.output import CHOOSING
-from twopc.kafka.topic_limits import TopicLimits
+from twopc.kafka.output.topic_output import CHOOSING
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.topics.topic_limits import TopicLimits
 from twopc.protocol.record_errors import RecordErrorCount
 from twopc.record import Batch, RecordError, Stage
 from twopc.stream import Stream

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kafka.test_batches import marker, written
 from twopc.errors import Unavailable
-from twopc.kafka.batches import log_batches
+from twopc.kafka.input.batches import log_batches
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.verify.history import Outcome
 from twopc.verify.transactions import Transactions, scan

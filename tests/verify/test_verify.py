@@ -20,7 +20,7 @@ from tests.jobs.cli import CommandResult, twopc
 from tests.kafka.kit import eventually, grow_topic
 from twopc.cli import main
 from twopc.faults.points import VARIABLE, CrashPoint
-from twopc.kafka.control_client import LATEST, ControlClient
+from twopc.kafka.clients.control_client import LATEST, ControlClient
 from twopc.kafka.topic_partition import TopicPartition as Partition
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic

@@ -12,8 +12,8 @@ from random import Random
 
 from twopc.bench.plan import BenchPlan
 from twopc.errors import ConfigurationError, Unavailable
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.topic_writer import TopicWriter
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.serde import Avro, Json, Serde
 
 DISTINCT_VALUES = 1_000

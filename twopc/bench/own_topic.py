@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twopc.context import JobContext
+from twopc.kafka.input.startup_modes import StartingOffsets
 from twopc.kafka.repartition import RepartitionSource
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.startup_modes import StartingOffsets
 from twopc.protocol.facts import SplitPosition
 
 

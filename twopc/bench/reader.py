@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from twopc.errors import Unavailable
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.topic_reader import follow
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import follow
 from twopc.record import Batch
 
 POLL_SECONDS = 0.02

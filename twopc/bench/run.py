@@ -24,10 +24,10 @@ from twopc.bench.usage import UsageSampler
 from twopc.config import RunSettings
 from twopc.driver.run import run as run_job
 from twopc.errors import ConfigurationError, TwoPhaseCommitError
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.clients.reachability import await_reachable
 from twopc.kafka.connectors import KafkaConnectors
-from twopc.kafka.reachability import await_reachable
-from twopc.kafka.topic_reader import read, whole
+from twopc.kafka.input.topic_reader import read, whole
 from twopc.listing import listed
 from twopc.loader.job_loader import load_job
 from twopc.storage.scratch_folder import CHECKPOINTS, scratch_folder

@@ -15,10 +15,10 @@ from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
 from twopc.kafka.connectors import KafkaConnectors
+from twopc.kafka.input.startup_modes import StartingOffsets
 from twopc.kafka.repartition import RepartitionSink
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.startup_modes import StartingOffsets
 from twopc.loader.job_loader import load_job
 
 _FILE = '''"""Written by a benchmark, for one run."""

@@ -11,7 +11,7 @@ from twopc.checkpoints.catalog import CheckpointEntry
 from twopc.checkpoints.times import times_of
 from twopc.cli.state_report import sizes_table
 from twopc.cli.tables import moment, size_text, table
-from twopc.kafka.positions import gaps_of
+from twopc.kafka.positions.partition_position import gaps_of
 from twopc.protocol.codec import to_json
 from twopc.protocol.facts import (
     CheckpointMetadata,
@@ -23,7 +23,7 @@ from twopc.protocol.facts import (
 from twopc.protocol.layout import metadata_path
 
 if TYPE_CHECKING:
-    from twopc.kafka.offset_status import OffsetStatus
+    from twopc.kafka.positions.offset_status import OffsetStatus
 
 _FROM_METADATA = (
     *("kind", "triggered_ms", "acknowledged_ms", "duration_ms", "parallelism"),

@@ -30,7 +30,7 @@ from twopc.cli.state_sizes import state_sizes
 from twopc.cli.tables import print_tables
 from twopc.cli.times_report import time_tables
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.kafka.config_file import read_kafka_config
+from twopc.kafka.clients.config_file import read_kafka_config
 from twopc.storage.open import open_store
 from twopc.storage.store import CheckpointStore, jobs_in
 
@@ -116,8 +116,8 @@ def show(
         counted = state_sizes(located, metadata, states)
         description["states"] = counted.states
         if bootstrap_servers:
-            from twopc.kafka.offset_status import fetch_offset_statuses
-            from twopc.kafka.positions import partition_positions
+            from twopc.kafka.positions.offset_status import fetch_offset_statuses
+            from twopc.kafka.positions.partition_position import partition_positions
 
             access = read_kafka_config(kafka_config)
             description["offset_statuses"] = stood(

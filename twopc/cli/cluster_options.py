@@ -5,8 +5,8 @@ from __future__ import annotations
 from twopc.cli.kafka_options import BootstrapServers, KafkaConfig
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.config_file import read_kafka_config
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.clients.config_file import read_kafka_config
 
 
 def cluster_of(bootstrap_servers: BootstrapServers = None, kafka_config: KafkaConfig = None) -> Cluster:

@@ -30,7 +30,7 @@ from twopc.drill.verdict import DrillResult, Exit
 from twopc.drill.version_drill import VersionPlan, version_drill
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError, TwoPhaseCommitError
-from twopc.kafka.config_file import read_kafka_config
+from twopc.kafka.clients.config_file import read_kafka_config
 
 
 def drill(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twopc.checkpoints.catalog import read_job
-from twopc.kafka.positions import input_of
+from twopc.kafka.positions.partition_position import input_of
 from twopc.storage.store import CheckpointStore
 
 

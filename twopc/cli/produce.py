@@ -17,7 +17,7 @@ from twopc.cli.cluster_options import cluster_of
 from twopc.cli.kafka_options import BootstrapServers, KafkaConfig
 from twopc.cli.output import Output, OutputOption
 from twopc.errors import Unavailable
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
 from twopc.verify.load import LoadPlan
 from twopc.verify.load_producer import ProducedLoad, check
 from twopc.verify.load_producer import produce as write_load

@@ -15,9 +15,9 @@ from twopc.cli.output import Output, OutputOption
 from twopc.cli.shared_options import shared_options
 from twopc.cli.topic_lines import JsonLines, NewRecord, TextLines, header_of, records
 from twopc.errors import ConfigurationError
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.preflight import require_topics
-from twopc.kafka.topic_writer import TopicWriter
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.output.topic_writer import TopicWriter
+from twopc.kafka.topics.preflight import require_topics
 
 INTERRUPTED = 130
 

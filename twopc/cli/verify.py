@@ -18,7 +18,7 @@ from twopc.cli.output import Output
 from twopc.cli.tables import print_tables, table
 from twopc.config import RunSettings
 from twopc.errors import NotJudged, TwoPhaseCommitError
-from twopc.kafka.config_file import read_kafka_config
+from twopc.kafka.clients.config_file import read_kafka_config
 from twopc.listing import listed
 from twopc.loader.job_loader import in_its_folder, load_job
 from twopc.protocol.record_errors import said_of

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import SubtaskIndex
 from twopc.verify.history import Found, Place

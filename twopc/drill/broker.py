@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twopc.drill.scratch_job import PREFIX
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.group import delete_group
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.group import delete_group
 
 
 def create_scratch_topic(

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import TracebackType
 
 from twopc.graph import JobDefinition
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors
+from twopc.kafka.input.topic_reader import read
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import read
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import SubtaskIndex
 from twopc.state.backend import Family

@@ -14,9 +14,9 @@ from twopc.drill.real_output import ALLOWED, OUTPUT
 from twopc.drill.supervisor import Supervisor
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.errors import CheckpointCorrupted, Fenced, Unavailable
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.state.whole_states import KeyState

@@ -45,9 +45,9 @@ from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.errors import ConfigurationError, Unavailable, UserCodeError
 from twopc.kafka.connectors import KafkaConnectors, cluster_of, refuse_broadcasts
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.input.topic_reader import whole
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
-from twopc.kafka.topic_reader import whole
 from twopc.loader.job_loader import load_job
 from twopc.storage.local import LocalStore
 from twopc.verify.findings import Verdict

@@ -13,7 +13,7 @@ from twopc.drill.supervisor import Supervisor
 from twopc.drill.transaction_faults import abort_one, expire_one
 from twopc.faults.reversals import Reversals
 from twopc.faults.tcp_proxy import Direction
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.clients.control_client import ControlClient
 
 ARMED_AGAIN_SECONDS = 3.0
 """The process that waited at the step has gone on by then, however busy the machine is."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from twopc import events
 from twopc.drill.timeline import RecoveryClock
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId, SubtaskIndex

@@ -11,15 +11,15 @@ from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.clients.control_client import TopicInfo
+from twopc.kafka.clients.retry import call_with_retry
 from twopc.kafka.connectors import KafkaConnectors, cluster_of, refuse_broadcasts
-from twopc.kafka.control_client import TopicInfo
-from twopc.kafka.cut_log import cut_logs
-from twopc.kafka.positions import PartitionPosition
-from twopc.kafka.retry import call_with_retry
+from twopc.kafka.input.topic_reader import Ranges, ranges_of
+from twopc.kafka.positions.cut_log import cut_logs
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.topic_reader import Ranges, ranges_of
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId
 from twopc.verify.paths import Paths

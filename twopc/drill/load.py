@@ -9,11 +9,11 @@ from twopc.bench.load import produce_all, values_of
 from twopc.bench.plan import BenchPlan
 from twopc.drill.broker import create_scratch_topic
 from twopc.errors import ConfigurationError
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.topic_reader import ranges_of, read
+from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position
-from twopc.kafka.topic_reader import ranges_of, read
-from twopc.kafka.topic_writer import TopicWriter
 
 KEYS = 50
 PARTITIONS = 2

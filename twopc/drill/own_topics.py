@@ -24,13 +24,13 @@ from twopc.drill.real_output import OutputTopic, WrittenOutput, holes_of
 from twopc.drill.replay_range import ReplayRange
 from twopc.drill.scratch_job import Names
 from twopc.graph import JobDefinition
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors
+from twopc.kafka.input.topic_reader import high_watermarks, read
+from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.kafka.repartition import TOPIC_SETTINGS
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import high_watermarks, read
-from twopc.kafka.topic_writer import TopicWriter
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.record import Row
 from twopc.verify.history import Expected, Outcome

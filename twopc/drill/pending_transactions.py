@@ -10,13 +10,13 @@ from twopc.drill.job import PATIENCE_SECONDS, DrillJob
 from twopc.drill.restore_checks import TRANSACTIONS, judge_transactions, prospects
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.errors import CheckpointCorrupted
-from twopc.kafka import transaction_verdict
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.offset_status import unreadable
-from twopc.kafka.positions import partition_positions
-from twopc.kafka.resume import gather
-from twopc.kafka.retry import call_with_retry
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.clients.retry import call_with_retry
+from twopc.kafka.positions.offset_status import unreadable
+from twopc.kafka.positions.partition_position import partition_positions
+from twopc.kafka.transactions import transaction_verdict
+from twopc.kafka.transactions.committable import PreparedTransaction
+from twopc.kafka.transactions.resume import gather
 from twopc.protocol.facts import Committable, SplitPosition
 
 

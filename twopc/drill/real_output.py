@@ -18,10 +18,10 @@ from twopc.drill.output_comparison import (
 )
 from twopc.drill.replay_range import ReplayRange
 from twopc.drill.verdict import Check, CheckVerdict
-from twopc.kafka.committable import PreparedTransaction
+from twopc.kafka.input.topic_reader import Ranges
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import Ranges
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.verify.compaction_gaps import compaction
 from twopc.verify.findings import Kind, Verdict, merged

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from twopc import events
 from twopc.drill.verdict import Check
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.protocol.facts import SplitPosition
 
 RECOVERY = "recovery"

@@ -26,8 +26,8 @@ from twopc.drill.verdict import Check, CheckVerdict
 from twopc.driver.run import run as run_job
 from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, Unavailable, UserCodeError
 from twopc.graph import JobDefinition
+from twopc.kafka.input.topic_reader import whole
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import whole
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.verify.compaction_gaps import compaction

@@ -10,11 +10,11 @@ from twopc.drill.job import DrillJob
 from twopc.drill.output_comparison import Ends
 from twopc.drill.restore_checks import complete_up_to, repeated_input
 from twopc.errors import ConfigurationError
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.committable import PreparedTransaction
-from twopc.kafka.positions import offsets_of
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.topic_reader import Ranges, high_watermarks, ranges_of
+from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import Ranges, high_watermarks, ranges_of
+from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata
 
 

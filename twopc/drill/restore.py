@@ -28,7 +28,7 @@ from twopc.drill.restore_checks import POSITIONS, TRANSACTIONS, judge_positions
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.errors import CheckpointCorrupted, ConfigurationError
-from twopc.kafka.positions import partition_positions
+from twopc.kafka.positions.partition_position import partition_positions
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.storage.open import open_store

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import assert_never
 
 from twopc.drill.verdict import Check, CheckVerdict
-from twopc.kafka import transaction_verdict
-from twopc.kafka.control_client import TopicInfo
-from twopc.kafka.positions import PartitionPosition, partition_positions
+from twopc.kafka.clients.control_client import TopicInfo
+from twopc.kafka.input.topic_reader import Ranges
+from twopc.kafka.positions.partition_position import PartitionPosition, partition_positions
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.topic_reader import Ranges
+from twopc.kafka.transactions import transaction_verdict
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition
 from twopc.protocol.healing import Fate, Healed, Refused, plan
 from twopc.protocol.ids import CheckpointId, SubtaskIndex

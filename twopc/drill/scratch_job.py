@@ -22,13 +22,13 @@ from twopc.drill.interruption import InterruptedReader
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
-from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
 from twopc.kafka.connectors import KafkaConnectors, refuse_broadcasts
-from twopc.kafka.positions import PartitionSplit
+from twopc.kafka.positions.partition_position import PartitionSplit
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_serdes import OfTopic
+from twopc.kafka.transactions.committer import PlainCommitter, TransactionalCommitter
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.serde import Serde

@@ -13,7 +13,7 @@ from twopc.context import JobContext, SubtaskContext
 from twopc.drill.recovery import note_read
 from twopc.graph import JobDefinition
 from twopc.job import Job
-from twopc.kafka.access import access_of
+from twopc.kafka.clients.access import access_of
 from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job

@@ -9,8 +9,8 @@ from pathlib import Path
 from twopc.checkpoints.catalog import read_job
 from twopc.drill.own_broker import TRANSACTION_TIMEOUT_SECONDS
 from twopc.errors import Unavailable
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.resume import SettleAction, is_lost, settle
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.transactions.resume import SettleAction, is_lost, settle
 from twopc.protocol.facts import Committable
 from twopc.sink import Outcome
 from twopc.storage.local import LocalStore

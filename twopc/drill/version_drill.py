@@ -23,8 +23,8 @@ from twopc.drill.version import Restoration, Version, dropped_of, refuse_other_i
 from twopc.drill.version_diff import VersionOutput, diff, failed
 from twopc.driver.restore_checks import refuse_unread_inputs
 from twopc.errors import CheckpointCorrupted, ConfigurationError, NotJudged
-from twopc.kafka.positions import input_of, partition_positions
-from twopc.kafka.topic_reader import Ranges
+from twopc.kafka.input.topic_reader import Ranges
+from twopc.kafka.positions.partition_position import input_of, partition_positions
 from twopc.listing import listed
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.storage.local import LocalStore

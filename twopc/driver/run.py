@@ -27,7 +27,7 @@ from twopc.driver.start import checkpoint_to_restore
 from twopc.driver.trace_export import traces_of
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
-from twopc.kafka.config_file import read_kafka_config
+from twopc.kafka.clients.config_file import read_kafka_config
 from twopc.protocol.ids import NO_ATTEMPT
 from twopc.protocol.record_errors import RecordErrorCount
 from twopc.rpc.job_client import JobClient

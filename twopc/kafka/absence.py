@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from twopc.config import RunSettings
 from twopc.graph import JobDefinition
 from twopc.kafka.connectors import KafkaConnectors, cluster_of
-from twopc.kafka.preflight import TopicsMissing, missing_topics
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
+from twopc.kafka.topics.preflight import TopicsMissing, missing_topics
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from typing import Any
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
-from twopc.kafka.access import access_of
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.preflight import bootstrap_servers_of
+from twopc.kafka.clients.access import access_of
+from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
+from twopc.kafka.topics.preflight import bootstrap_servers_of
 from twopc.listing import listed
 from twopc.source import Source
 

@@ -14,14 +14,14 @@ from twopc.column import message_of
 from twopc.column_rows import NO_TIMESTAMP
 from twopc.error_policy import ErrorPolicy, checked_most
 from twopc.errors import ConfigurationError
-from twopc.kafka.dead_letter_topic import DeadLetterTopic
 from twopc.kafka.letter import TIMESTAMP, Letter
-from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
-from twopc.kafka.output import RecordProducer, TopicOutput
-from twopc.kafka.output_topics import OutputTopics
+from twopc.kafka.output.topic_output import RecordProducer, TopicOutput
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
-from twopc.kafka.topic_limits import largest_record
-from twopc.kafka.topic_name import checked_topic
+from twopc.kafka.topics.dead_letter_topic import DeadLetterTopic
+from twopc.kafka.topics.new_topic import NewTopic, NewTopics, checked_new_topic
+from twopc.kafka.topics.output_topics import OutputTopics
+from twopc.kafka.topics.topic_limits import largest_record
+from twopc.kafka.topics.topic_name import checked_topic
 from twopc.record import Batch, RecordError, RecordsRefused, Row
 from twopc.sink import Sink
 

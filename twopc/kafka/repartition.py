@@ -14,21 +14,21 @@ from twopc.column import ColumnError
 from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import access_of
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.new_topic import NewTopics
-from twopc.kafka.partitioner import AS_WRITTEN_ELSEWHERE
-from twopc.kafka.positions import PartitionPosition, partition_positions
-from twopc.kafka.preflight import bootstrap_servers_of, require_topics
-from twopc.kafka.reader import END_SECONDS, KafkaReader
+from twopc.kafka.clients.access import access_of
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.retry import call_with_retry
+from twopc.kafka.clients.topic_client import TopicClient
+from twopc.kafka.input.reader import END_SECONDS, KafkaReader
+from twopc.kafka.input.startup_modes import GroupOffsets, StartingOffsets, StartupMode
+from twopc.kafka.positions.partition_position import PartitionPosition, partition_positions
 from twopc.kafka.registry.serde import RegistrySerde
-from twopc.kafka.retry import call_with_retry
 from twopc.kafka.sink import TOPICS_BUDGET_SECONDS, DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.kafka.startup_modes import GroupOffsets, StartingOffsets, StartupMode
-from twopc.kafka.topic_limits import CLEANUP
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topics import TopicClient
+from twopc.kafka.topics.new_topic import NewTopics
+from twopc.kafka.topics.partitioner import AS_WRITTEN_ELSEWHERE
+from twopc.kafka.topics.preflight import bootstrap_servers_of, require_topics
+from twopc.kafka.topics.topic_limits import CLEANUP
 from twopc.protocol.facts import SplitPosition
 from twopc.repartition import Repartition, RepartitionConnectors
 from twopc.serde import Json, Serde

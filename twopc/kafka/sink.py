@@ -9,27 +9,32 @@ from typing import Any, ClassVar
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import copy_with_access
-from twopc.kafka.client_config import checked_producer_properties
-from twopc.kafka.committer import PlainCommitter, TransactionalCommitter
-from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.new_topic import NewTopic, NewTopics, checked_new_topic
-from twopc.kafka.non_transactional_writers import AtLeastOnceWriter, NonTransactionalWriter
-from twopc.kafka.outage import leave_to_driver, watched
-from twopc.kafka.output import TopicOf, TopicOutput
-from twopc.kafka.output_topics import BrokerTopics, OutputTopics
-from twopc.kafka.partitioner import SOURCE, Partitioner, checked_partitioner, too_few
-from twopc.kafka.positions import PartitionSplit, input_of
-from twopc.kafka.preflight import bootstrap_servers_of, same_brokers, transaction_timeout_ms, warn_of_internal_topics
-from twopc.kafka.retry import call_with_retry
-from twopc.kafka.source import BYTES, KafkaSource
-from twopc.kafka.subtask_client import SubtaskClient
-from twopc.kafka.topic_name import checked_topic
+from twopc.kafka.clients.access import copy_with_access
+from twopc.kafka.clients.client_config import checked_producer_properties
+from twopc.kafka.clients.leaders import LeaderClient
+from twopc.kafka.clients.outage import leave_to_driver, watched
+from twopc.kafka.clients.retry import call_with_retry
+from twopc.kafka.output.non_transactional_writers import AtLeastOnceWriter, NonTransactionalWriter
+from twopc.kafka.output.topic_output import TopicOf, TopicOutput
+from twopc.kafka.output.writer_config import DRIVER, WriterConfig
+from twopc.kafka.positions.partition_position import PartitionSplit, input_of
+from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_serdes import TopicSerdes
-from twopc.kafka.transactional import TransactionalWriter
-from twopc.kafka.writer_config import DRIVER, WriterConfig
+from twopc.kafka.topics.new_topic import NewTopic, NewTopics, checked_new_topic
+from twopc.kafka.topics.output_topics import BrokerTopics, OutputTopics
+from twopc.kafka.topics.partitioner import SOURCE, Partitioner, checked_partitioner, too_few
+from twopc.kafka.topics.preflight import (
+    bootstrap_servers_of,
+    same_brokers,
+    transaction_timeout_ms,
+    warn_of_internal_topics,
+)
+from twopc.kafka.topics.subtask_client import SubtaskClient
+from twopc.kafka.topics.topic_name import checked_topic
+from twopc.kafka.transactions.committer import PlainCommitter, TransactionalCommitter
+from twopc.kafka.transactions.transactional import TransactionalWriter
 from twopc.protocol.ids import SubtaskIndex, checked_name
-from twopc.serde import Serde, checked_serde
+from twopc.serde import BYTES, Serde, checked_serde
 from twopc.sink import Committer, SharedTransaction, Sink, SinkWriter, reads_own_output
 from twopc.source import Source, Split
 

@@ -11,24 +11,22 @@ from typing import Any, ClassVar
 from twopc.context import JobContext, SubtaskContext
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import copy_with_access
-from twopc.kafka.client_config import checked_consumer_properties, consumer_config
-from twopc.kafka.gaps import accepted_gaps
-from twopc.kafka.outage import leave_to_driver, watched
-from twopc.kafka.planner import KafkaPlanner
-from twopc.kafka.positions import PartitionSplit, input_of, partition_positions
-from twopc.kafka.preflight import bootstrap_servers_of, warn_of_internal_topics
-from twopc.kafka.reader import KafkaReader
-from twopc.kafka.startup_modes import Earliest, GroupOffsets, StartupMode, checked_mode
-from twopc.kafka.subtask_client import SubtaskClient
-from twopc.kafka.topic_name import checked_topic
-from twopc.kafka.topic_pattern import checked_pattern
+from twopc.kafka.clients.access import copy_with_access
+from twopc.kafka.clients.client_config import checked_consumer_properties, consumer_config
+from twopc.kafka.clients.outage import leave_to_driver, watched
+from twopc.kafka.input.planner import KafkaPlanner
+from twopc.kafka.input.reader import KafkaReader
+from twopc.kafka.input.startup_modes import Earliest, GroupOffsets, StartupMode, checked_mode
+from twopc.kafka.positions.gaps import accepted_gaps
+from twopc.kafka.positions.partition_position import PartitionSplit, input_of, partition_positions
+from twopc.kafka.topics.preflight import bootstrap_servers_of, warn_of_internal_topics
+from twopc.kafka.topics.subtask_client import SubtaskClient
+from twopc.kafka.topics.topic_name import checked_topic
+from twopc.kafka.topics.topic_pattern import checked_pattern
 from twopc.protocol.facts import SplitPosition
 from twopc.repartition import Repartition, RepartitionConnectors
-from twopc.serde import Bytes, Serde, checked_serde
+from twopc.serde import BYTES, Serde, checked_serde
 from twopc.source import Source, SourcePlanner, SourceReader, Split
-
-BYTES: Serde = Bytes()
 
 OFF = "off"
 WATCH_MS = 60_000

@@ -19,7 +19,8 @@ from twopc.protocol.times import SubtaskTimes
 class Committable:
     """Names one pre-committed transaction: all that another process needs to commit it.
 
-    `payload` belongs to the sink that made it (for Kafka: `twopc.kafka.committable`); the protocol never looks inside.
+    `payload` belongs to the sink that made it (for Kafka: `twopc.kafka.transactions.committable`): nobody else looks
+    inside.
     `group` is the id of its sink's transaction group; it stands in the snapshot, not in the stored committable.
     `is_global` says that the group's global committer commits it, `is_sole` that the job had no other group.
     """

@@ -30,6 +30,9 @@ class Bytes(Serde):
         return column
 
 
+BYTES: Serde = Bytes()
+
+
 class String(Serde):
     """Text in UTF-8."""
 

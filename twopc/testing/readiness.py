@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from twopc.kafka.kafka_python import InitProducerIdRequest, KafkaAdminClient, KafkaError, TransactionalIdNotFoundError
+from twopc.kafka.clients.kafka_python import (
+    InitProducerIdRequest,
+    KafkaAdminClient,
+    KafkaError,
+    TransactionalIdNotFoundError,
+)
 from twopc.testing.broker_settings import INTERNAL_TOPIC_PARTITIONS
 
 _NAME = "twopc-readiness"

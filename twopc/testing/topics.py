@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.topic_reader import read, whole
-from twopc.kafka.topic_writer import TopicWriter
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.topic_reader import read, whole
+from twopc.kafka.output.topic_writer import TopicWriter
 
 _TIMEOUT_S = 120.0
 

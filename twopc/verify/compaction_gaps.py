@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from twopc.kafka.batches import LogBatch
+from twopc.kafka.input.batches import LogBatch
 from twopc.kafka.topic_partition import TopicPartition
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from twopc.kafka.output_topics import OutputTopics
-from twopc.kafka.topic_limits import TopicLimits
+from twopc.kafka.topics.output_topics import OutputTopics
+from twopc.kafka.topics.topic_limits import TopicLimits
 
 ANY_PARTITION = 2**31 - 1
 """The number of partitions of a topic that nobody looked at: no number is too high."""

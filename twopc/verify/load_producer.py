@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from twopc.errors import NotJudged, TwoPhaseCommitError
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.preflight import require_topics
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.topic_writer import TopicWriter
+from twopc.kafka.topics.preflight import require_topics
 from twopc.verify.findings import Verdict
 from twopc.verify.history import Expected, Place
 from twopc.verify.judge import verdict_on

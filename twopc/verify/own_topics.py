@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from twopc.errors import NotJudged
+from twopc.kafka.input.topic_reader import ranges_of
 from twopc.kafka.repartition import RepartitionSource
-from twopc.kafka.topic_reader import ranges_of
 from twopc.verify.plan import VerifyPlan
 
 

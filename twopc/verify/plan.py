@@ -11,7 +11,7 @@ from twopc.config import MAX_TIME_AHEAD_MS, RunSettings
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors, cluster_of, refuse_pattern
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Self
 
 from twopc.clock import SystemClock
 from twopc.config import MAX_TIME_AHEAD_MS
-from twopc.kafka.delivery_errors import WrittenBatch
-from twopc.kafka.output import TopicOutput
-from twopc.kafka.output_topics import OutputTopics
-from twopc.kafka.record_taker import RecordTaker
+from twopc.kafka.clients.delivery_errors import WrittenBatch
+from twopc.kafka.output.record_taker import RecordTaker
+from twopc.kafka.output.topic_output import TopicOutput
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.kafka.topics.output_topics import OutputTopics
 from twopc.operators import KeyedStateStore, SinkOutput
 from twopc.operators.dataflow import Dataflow
 from twopc.operators.time_bound import ahead_of

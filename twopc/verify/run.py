@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
-from twopc.kafka.hidden_input import hidden
-from twopc.kafka.marker_wait import await_markers
-from twopc.kafka.topic_limits import LIMIT_SETTINGS, TopicLimits
+from twopc.kafka.input.hidden_input import hidden
+from twopc.kafka.input.marker_wait import await_markers
+from twopc.kafka.input.topic_reader import high_watermarks, read
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import high_watermarks, read
+from twopc.kafka.topics.topic_limits import LIMIT_SETTINGS, TopicLimits
 from twopc.listing import listed
 from twopc.protocol.record_errors import RecordErrorCount
 from twopc.verify.compaction_gaps import compaction

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.control_client import ControlClient
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.input.topic_reader import Ranges, ranges_of
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import Ranges, ranges_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from twopc.kafka.cluster import Cluster
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.topic_reader import Ranges, high_watermarks, read
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.topic_reader import Ranges, high_watermarks, read
 from twopc.record import Row
 from twopc.verify.compaction_gaps import count_gaps
 from twopc.verify.history import Found, Place

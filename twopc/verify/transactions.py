@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from twopc.errors import Unavailable
-from twopc.kafka.batches import LogBatch, Marker, log_batches
+from twopc.kafka.input.batches import LogBatch, Marker, log_batches
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.verify.compaction_gaps import CompactionGaps
 from twopc.verify.history import Outcome, Transaction

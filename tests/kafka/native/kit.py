@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition as ClientPartition
 from hypothesis import strategies as st
 
 from tests.kafka.native.conftest import PARTITIONS
-from twopc.kafka.client_config import consumer_config
-from twopc.kafka.fetching import ColumnFetching, Fetching, MessageFetching
+from twopc.kafka.clients.client_config import consumer_config
+from twopc.kafka.input.fetching import ColumnFetching, Fetching, MessageFetching
 from twopc.kafka.topic_partition import TopicPartition
 
 PAYLOADS = st.none() | st.binary(max_size=40)

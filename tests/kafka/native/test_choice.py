@@ -11,7 +11,7 @@ import pytest
 
 from twopc import compiled as finding
 from twopc.kafka import native
-from twopc.kafka.fetching import ColumnFetching, MessageFetching, fetching
+from twopc.kafka.input.fetching import ColumnFetching, MessageFetching, fetching
 
 
 @pytest.fixture(autouse=True)

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from tests.kafka.native.kit import RECORDS, Reading, Seen, by_objects, write
 from tests.operators.kit import Chain
 from twopc.arrow import to_column
-from twopc.kafka.client_config import producer_config
-from twopc.kafka.fetching import ColumnFetching, Fetching, MessageFetching
-from twopc.kafka.handover import ClientColumns, handover
-from twopc.kafka.output import TopicOutput
-from twopc.kafka.output_topics import BrokerTopics
-from twopc.kafka.read_rows import ReadRows
+from twopc.kafka.clients.client_config import producer_config
+from twopc.kafka.input.fetching import ColumnFetching, Fetching, MessageFetching
+from twopc.kafka.input.read_rows import ReadRows
+from twopc.kafka.output.handover import ClientColumns, handover
+from twopc.kafka.output.topic_output import TopicOutput
+from twopc.kafka.output.tracked_producer import TrackedProducer
 from twopc.kafka.source import BYTES
 from twopc.kafka.topic_serdes import TopicSerdes
-from twopc.kafka.tracked_producer import TrackedProducer
+from twopc.kafka.topics.output_topics import BrokerTopics
 from twopc.operators import Filter, MapBatches
 from twopc.packed_column import Buffers, PackedColumn
 from twopc.record import Batch, RecordsRefused

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.kafka.native.conftest import PARTITIONS
 from tests.kafka.native.kit import RECORDS, Reading, by_columns, by_objects, seen, write
 from twopc.column_rows import headers_of, keys_of, partitions_of, places_of, take, timestamps_of
-from twopc.kafka.fetching import ColumnFetching
+from twopc.kafka.input.fetching import ColumnFetching
 from twopc.record import Batch
 
 NewTopic = Callable[[], str]

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from tests.kafka.native.kit import RECORDS, by_objects
 from twopc.errors import TwoPhaseCommitError
 from twopc.kafka import native
-from twopc.kafka.client_config import producer_config, transactional_config
-from twopc.kafka.handover import ClientColumns, ColumnHandover, Handover, RecordHandover, handover
-from twopc.kafka.tracked_producer import TrackedProducer
+from twopc.kafka.clients.client_config import producer_config, transactional_config
+from twopc.kafka.output.handover import ClientColumns, ColumnHandover, Handover, RecordHandover, handover
+from twopc.kafka.output.tracked_producer import TrackedProducer
 
 NewTopic = Callable[[], str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.simulation.transaction_tables import END_TXN_1, END_TXN_2, Asks, Code
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.described_transaction import BrokerState
 
 DOCUMENT = Path(__file__).parent / "README.md"
 BEGIN, END = "<!-- answers to EndTxn -->\n", "<!-- end of answers -->\n"

@@ -19,7 +19,7 @@ from tests.simulation.differential.steps import (
 )
 from tests.simulation.transaction_coordinator import Producer, TransactionalId
 from tests.simulation.transaction_tables import as_told
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.described_transaction import BrokerState
 from twopc.kafka.topic_partition import TopicPartition
 
 PREPARED = (BrokerState.PREPARE_COMMIT, BrokerState.PREPARE_ABORT)

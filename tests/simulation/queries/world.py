@@ -73,7 +73,7 @@ class World:
 
 @dataclass
 class Worker:
-    """A Python worker of Spark's, and its producer: it goes on as `twopc.kafka.batch_writer` says."""
+    """A Python worker of Spark's, and its producer: it goes on as `twopc.kafka.transactions.batch_writer` says."""
 
     brokers: Brokers
     run: int = 0

@@ -9,8 +9,8 @@ from itertools import islice
 
 from flights_data import FLIGHT_SCHEMA, NO_TAIL_NUMBER, flights
 
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.topic_writer import TopicWriter
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.serde import Avro
 
 TURN_SECONDS = 0.1

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
+from twopc.kafka.clients.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.spark.streaming.source_offsets import SourceOffsets
 from twopc.spark.streaming.source_options import SourceOptions

@@ -12,8 +12,8 @@ import pytest
 from pyspark import TaskContext
 
 from twopc.errors import UserCodeError
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
 from twopc.spark.streaming import task
 from twopc.spark.streaming.options import SinkOptions
 from twopc.spark.streaming.query_run import claimed

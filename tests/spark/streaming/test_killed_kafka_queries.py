@@ -22,8 +22,8 @@ from tests.kafka.kit import eventually, grow_topic
 from tests.spark.streaming.way import Way
 from twopc.faults.armed_faults import ArmedFault, ProcessAction, armed
 from twopc.faults.points import VARIABLE, CrashPoint
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.lingering_transactions import ongoing_ids
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.transactions.lingering_transactions import ongoing_ids
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic, read_topic
 

@@ -12,11 +12,11 @@ import pytest
 from tests.simulation.queries.altered_steps import altered
 from twopc.errors import ConfigurationError, Fenced, Unavailable
 from twopc.faults.points import CrashPoint
-from twopc.kafka.batch_writer import BatchWriter
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.described_transaction import BrokerState
-from twopc.kafka.marker_wait import await_markers
-from twopc.kafka.naming import parse_transactional_id
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.clients.described_transaction import BrokerState
+from twopc.kafka.input.marker_wait import await_markers
+from twopc.kafka.transactions.batch_writer import BatchWriter
+from twopc.kafka.transactions.naming import parse_transactional_id
 from twopc.protocol.facts import Committable
 from twopc.spark.streaming import query_run
 from twopc.spark.streaming.decision import WrittenBatch

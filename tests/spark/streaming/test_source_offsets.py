@@ -7,7 +7,7 @@ import json
 import pytest
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.spark.streaming.source_offsets import SourceOffsets
 

@@ -25,8 +25,8 @@ from pyspark.sql.types import (
 from tests.kafka.kit import grow_topic
 from tests.spark.streaming.source_cluster import by_partition
 from twopc.errors import ConfigurationError
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.marker_wait import await_markers
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.input.marker_wait import await_markers
 from twopc.spark.streaming import source_losses
 from twopc.spark.streaming.source_options import SourceOptions
 from twopc.spark.streaming.source_reader import KafkaStreamReader

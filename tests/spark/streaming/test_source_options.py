@@ -6,7 +6,7 @@ import pytest
 
 from tests.spark.streaming.source_cluster import SERVERS, options
 from twopc.errors import ConfigurationError
-from twopc.kafka.startup_modes import StartingOffsets
+from twopc.kafka.input.startup_modes import StartingOffsets
 from twopc.spark.streaming.source_options import SourceOptions
 
 

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.streaming.numbers import counts_after_each_batch, write_files, written
 from tests.spark.streaming.query import counts
 from twopc.faults.points import CrashPoint
-from twopc.kafka.control_client import ControlClient
-from twopc.kafka.lingering_transactions import ongoing_ids
+from twopc.kafka.clients.control_client import ControlClient
+from twopc.kafka.transactions.lingering_transactions import ongoing_ids
 from twopc.spark.streaming import kafka_sink, query_run
 from twopc.testing.broker import Broker
 from twopc.testing.topics import create_topic

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.access import rooted
-from twopc.kafka.config_file import settings_in
+from twopc.kafka.clients.access import rooted
+from twopc.kafka.clients.config_file import settings_in
 
 URL_VARIABLE = "TWOPC_SCHEMA_REGISTRY_URL"
 CONFIG_VARIABLE = "TWOPC_SCHEMA_REGISTRY_CONFIG"

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from twopc.errors import ConfigurationError, Unavailable
+from twopc.kafka.clients.retry import backoff
 from twopc.kafka.registry.access import RegistryAccess
 from twopc.kafka.registry.schema import Schema, SchemaReference, SchemaVersion
-from twopc.kafka.retry import backoff
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
-from twopc.kafka.batch_writer import BatchWriterConfig
-from twopc.kafka.client_config import checked_producer_properties
+from twopc.kafka.clients.client_config import checked_producer_properties
+from twopc.kafka.transactions.batch_writer import BatchWriterConfig
 from twopc.protocol.ids import AttemptId, checked_name
 from twopc.storage.open import open_store
 

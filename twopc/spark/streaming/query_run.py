@@ -14,14 +14,14 @@ from typing import Any, assert_never
 
 from twopc.errors import Fenced, TwoPhaseCommitError, Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.kafka.batch_writer import BatchWriterConfig
-from twopc.kafka.claim import claim
-from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.lingering_transactions import ongoing_ids, take_over, traces
-from twopc.kafka.missing_markers import MARKERS_BUDGET_SECONDS, SLOW_COMMIT_SECONDS, close_committed
-from twopc.kafka.preflight import require_topics
-from twopc.kafka.resume import SettleAction, settle
-from twopc.kafka.retry import call_with_retry
+from twopc.kafka.clients.leaders import LeaderClient
+from twopc.kafka.clients.retry import call_with_retry
+from twopc.kafka.topics.preflight import require_topics
+from twopc.kafka.transactions.batch_writer import BatchWriterConfig
+from twopc.kafka.transactions.claim import claim
+from twopc.kafka.transactions.lingering_transactions import ongoing_ids, take_over, traces
+from twopc.kafka.transactions.missing_markers import MARKERS_BUDGET_SECONDS, SLOW_COMMIT_SECONDS, close_committed
+from twopc.kafka.transactions.resume import SettleAction, settle
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId
 from twopc.sink import Outcome, Settled

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.offset_status import Offsets, OffsetStatus, Readability, offset_statuses
-from twopc.kafka.positions import PartitionPosition
-from twopc.kafka.retry import backoff
-from twopc.kafka.topic_identity import GONE_SECONDS
+from twopc.kafka.clients.retry import backoff
+from twopc.kafka.positions.offset_status import Offsets, OffsetStatus, Readability, offset_statuses
+from twopc.kafka.positions.partition_position import PartitionPosition
+from twopc.kafka.topics.topic_identity import GONE_SECONDS
 from twopc.listing import listed
 from twopc.spark.streaming.source_options import ACCEPT
 

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 
 VERSION = 1

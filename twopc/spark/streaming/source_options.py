@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
-from twopc.kafka.client_config import checked_query_properties
-from twopc.kafka.cluster import Cluster
-from twopc.kafka.startup_modes import StartingOffsets, StartupMode
-from twopc.kafka.topic_pattern import TopicPattern, checked_pattern
+from twopc.kafka.clients.client_config import checked_query_properties
+from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.startup_modes import StartingOffsets, StartupMode
+from twopc.kafka.topics.topic_pattern import TopicPattern, checked_pattern
 from twopc.spark.streaming.client_options import PREFIX, GivenOptions, names_in
 
 SUBSCRIBE, PATTERN, EXCLUDE = "subscribe", "subscribePattern", "excludePattern"

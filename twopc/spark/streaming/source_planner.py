@@ -14,16 +14,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Self, TypeVar
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.client_config import consumer_config
-from twopc.kafka.control_client import LATEST, ControlClient, TopicInfo
-from twopc.kafka.offset_status import Readability, offset_statuses
-from twopc.kafka.positions import PartitionPosition, PartitionSplit
-from twopc.kafka.preflight import require_topics
-from twopc.kafka.reader import check_config
-from twopc.kafka.retry import call_with_retry
-from twopc.kafka.startup_modes import Earliest, Specific, resolve
+from twopc.kafka.clients.client_config import consumer_config
+from twopc.kafka.clients.control_client import LATEST, ControlClient, TopicInfo
+from twopc.kafka.clients.retry import call_with_retry
+from twopc.kafka.input.reader import check_config
+from twopc.kafka.input.startup_modes import Earliest, Specific, resolve
+from twopc.kafka.input.topic_reader import GROUP
+from twopc.kafka.positions.offset_status import Readability, offset_statuses
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.kafka.topic_reader import GROUP
+from twopc.kafka.topics.preflight import require_topics
 from twopc.listing import listed
 from twopc.spark.streaming.source_losses import readable_positions, refuse_unnamed
 from twopc.spark.streaming.source_offsets import SourceOffsets

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from twopc.kafka.positions import PartitionPosition
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position
 from twopc.spark.streaming.source_offsets import SourceOffsets
 from twopc.spark.streaming.source_options import SourceOptions

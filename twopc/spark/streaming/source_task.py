@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from twopc.errors import CheckpointDeclined, ConfigurationError, Unavailable
-from twopc.kafka.access import access_of
-from twopc.kafka.leaders import LeaderClient
-from twopc.kafka.positions import PartitionSplit
-from twopc.kafka.topic_identity import TopicIdentity
-from twopc.kafka.topic_reader import read
+from twopc.kafka.clients.access import access_of
+from twopc.kafka.clients.leaders import LeaderClient
+from twopc.kafka.input.topic_reader import read
+from twopc.kafka.positions.partition_position import PartitionSplit
+from twopc.kafka.topics.topic_identity import TopicIdentity
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.record import Batch
 from twopc.spark.streaming.source_options import SourceOptions

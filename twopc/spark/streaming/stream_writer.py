@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from twopc.config import require_assertions
 from twopc.errors import ConfigurationError
-from twopc.kafka.batch_writer import BatchWriterConfig
+from twopc.kafka.transactions.batch_writer import BatchWriterConfig
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId
 from twopc.spark.streaming.arrow_columns import as_record_batch

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 
 from twopc.arrow import to_column
 from twopc.faults.points import CrashPoint, reached
-from twopc.kafka.batch_writer import BatchWriter, BatchWriterConfig
+from twopc.kafka.transactions.batch_writer import BatchWriter, BatchWriterConfig
 from twopc.protocol.codec import to_json
 from twopc.protocol.facts import Committable
 from twopc.spark.streaming.arrow_columns import size_of

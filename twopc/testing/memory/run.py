@@ -19,14 +19,14 @@ from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
-from twopc.kafka.decoding import decoded
+from twopc.kafka.input.decoding import decoded
 from twopc.kafka.repartition import RepartitionSink
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.listing import listed
 from twopc.record import Headers, Record
-from twopc.serde import Bytes, HeaderSerde, Serde
+from twopc.serde import BYTES, HeaderSerde, Serde
 from twopc.state.layout import StateName
 from twopc.storage.memory import MemoryStore
 from twopc.testing.memory.process import MemoryProcess
@@ -40,7 +40,6 @@ T = TypeVar("T")
 
 Moment = Literal["processing", "pre-commit", "completion"]
 
-BYTES: Serde = Bytes()
 
 IN_MEMORY = "/dev/shm"  # noqa: S108 - each run makes a folder of its own in it
 

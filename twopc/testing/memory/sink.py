@@ -13,11 +13,11 @@ from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TransactionLost
-from twopc.kafka.output import TopicOutput
-from twopc.kafka.output_topics import OutputTopics
-from twopc.kafka.partitioner import BY_PRODUCER
-from twopc.kafka.record_taker import RecordTaker
+from twopc.kafka.output.record_taker import RecordTaker
+from twopc.kafka.output.topic_output import TopicOutput
 from twopc.kafka.sink import DeliveryGuarantee, KafkaSink
+from twopc.kafka.topics.output_topics import OutputTopics
+from twopc.kafka.topics.partitioner import BY_PRODUCER
 from twopc.protocol.facts import Committable
 from twopc.protocol.messages import Complete
 from twopc.record import Batch, RecordsRefused

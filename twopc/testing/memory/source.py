@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Any
 
 from twopc.context import JobContext, SubtaskContext
-from twopc.kafka.control_client import EARLIEST, LATEST, ControlClient, GroupOffset, TopicInfo
-from twopc.kafka.decoding import decoded
-from twopc.kafka.planner import KafkaPlanner
-from twopc.kafka.positions import PartitionPosition, PartitionSplit, split_positions
+from twopc.kafka.clients.control_client import EARLIEST, LATEST, ControlClient, GroupOffset, TopicInfo
+from twopc.kafka.input.decoding import decoded
+from twopc.kafka.input.planner import KafkaPlanner
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit, split_positions
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_serdes import TopicSerdes

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.partitioner import partition_for
+from twopc.kafka.topics.partitioner import partition_for
 from twopc.protocol.ids import AttemptId
 from twopc.record import Headers
 from twopc.serde import Serde

@@ -1,0 +1,1 @@
+"""Topics read: planned on the driver, fetched and decoded on a subtask."""

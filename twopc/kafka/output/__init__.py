@@ -1,0 +1,1 @@
+"""Records written: encoded, handed to librdkafka, and written without transactions."""

@@ -1,0 +1,65 @@
+"""The output topics that writers knew at a checkpoint, against those that are there now. Pure.
+
+A start must not refuse what is another: what was written is out, and the job may go on. But readers see a difference
+that nobody else tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from twopc.errors import CheckpointCorrupted
+from twopc.kafka.clients.control_client import TopicInfo
+from twopc.protocol.codec import Mismatch, from_json, to_json
+from twopc.protocol.facts import KnownOutput
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopic:
+    """A topic as its writer knew it."""
+
+    topic_id: str
+    partitions: int
+
+    @classmethod
+    def from_facts(cls, known: KnownOutput) -> KnownTopic:
+        """Read what `known_outputs` made; raise CheckpointCorrupted for what is something else."""
+        try:
+            return from_json(cls, known.facts)
+        except Mismatch as error:
+            raise CheckpointCorrupted(
+                f"what the checkpoint has of output topic {known.name!r} was not made by the Kafka sink: {error}"
+            ) from error
+
+
+def known_outputs(topics: Mapping[str, KnownTopic], earlier: Iterable[KnownOutput]) -> list[KnownOutput]:
+    """Return these topics as a snapshot has them, with those of `earlier` that are not among them."""
+    now = [KnownOutput(name, to_json(known)) for name, known in topics.items()]
+    return [*(each for each in earlier if each.name not in topics), *now]
+
+
+def changed_topics(before: Mapping[str, KnownTopic], now: Mapping[str, TopicInfo]) -> list[str]:
+    """Say of each topic that is another, or has other partitions, what follows from it."""
+    return [
+        said
+        for topic, known in before.items()
+        if topic in now
+        if (said := _change(topic, known, now[topic])) is not None
+    ]
+
+
+def _change(topic: str, known: KnownTopic, now: TopicInfo) -> str | None:
+    if now.topic_id != known.topic_id:
+        return (
+            f"output topic {topic!r} was deleted and created again since this job wrote to it last: its id was "
+            f"{known.topic_id}, and is {now.topic_id} now. What the old one held is gone, and this run writes what "
+            "comes now: --from ID, or --from none, writes it again from an earlier checkpoint on, or from the beginning"
+        )
+    if now.partitions != known.partitions:
+        return (
+            f"output topic {topic!r} has {now.partitions} partitions, and had {known.partitions} when this job wrote "
+            "to it last: where keys choose the partition, records of one key come to another one from now on, behind "
+            "those in the old one in no order. Readers that keep state or order by key see such a key twice"
+        )
+    return None
