@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from coordinator.events import Attached, MessageReceived, SessionId, StartAttempt
+from coordinator.events import Attached, MessageReceived, SessionId
 from coordinator.jobs import Jobs
 from twopc import events
 from twopc.clock import ManualClock
@@ -30,6 +30,7 @@ from twopc.protocol.facts import Committable, SplitPosition, StateHandle, Subtas
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import manifest_path
 from twopc.protocol.messages import Ack, Committed, Complete, ToSubtask, Trigger
+from twopc.protocol.requests import StartAttempt
 from twopc.storage import files
 from twopc.storage.disk import Disk
 from twopc.storage.local import LocalStore

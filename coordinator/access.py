@@ -24,6 +24,7 @@ from twopc.protocol.layout import subtask_folder
 from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, StreamTimeAt
 from twopc.protocol.messages import Ack, Decline, Failed, Progress, ToCoordinator
 from twopc.protocol.record_errors import COUNTS_MAX, RecordErrorKind
+from twopc.protocol.requests import Request, StartAttempt, redacted
 from twopc.rpc.channel import checked_token
 from twopc.rpc.redaction import redact
 from twopc.rpc.tls import TlsFiles
@@ -54,6 +55,15 @@ class Limits:
     events_in_flight: int = 128
     attach_seconds: float = 10.0
     answer_seconds: float = 30.0
+
+
+def admitted_request(request: Request[Any], limits: Limits) -> Request[Any]:
+    """Return a request as it is taken in; raise ConfigurationError for more subtasks than there may be."""
+    if isinstance(request, StartAttempt) and request.parallelism > limits.streams:
+        raise ConfigurationError(
+            f"parallelism {request.parallelism} is more than this coordinator's limit, {limits.streams}"
+        )
+    return redacted(request, redact)
 
 
 def check_address(address: str, token: str | None, tls: TlsFiles | None, allow_insecure: bool) -> None:

@@ -13,7 +13,6 @@ from dataclasses import replace
 import grpc
 
 from coordinator.access import Limits
-from coordinator.events import DisposeCheckpoint, Rescale, StopJob, TriggerCheckpoint
 from coordinator.jobs import Jobs
 from coordinator.loop import Loop, LoopClient, abort_with
 from coordinator.rescaling import rescaled
@@ -24,6 +23,7 @@ from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind, checked_label
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, checked_name
 from twopc.protocol.job_description import JobDescription
+from twopc.protocol.requests import DisposeCheckpoint, Rescale, StopJob, TriggerCheckpoint
 from twopc.rpc import admin_pb2 as pb
 from twopc.rpc.admin_pb2_grpc import AdminServicer
 from twopc.rpc.fields import encode

@@ -20,16 +20,7 @@ from coordinator.checkpoint import (
     completion_record,
 )
 from coordinator.commits import Confirmations
-from coordinator.events import (
-    Attached,
-    DecisionBuilder,
-    Detached,
-    MessageReceived,
-    RefuseRescale,
-    Rescale,
-    SnapshotMissing,
-    TriggerCheckpoint,
-)
+from coordinator.events import Attached, DecisionBuilder, Detached, MessageReceived, SnapshotMissing
 from coordinator.failures import Failures, History
 from coordinator.membership import Membership
 from coordinator.schedule import CheckpointTrigger, RequestQueue, Schedule, earliest
@@ -64,6 +55,7 @@ from twopc.protocol.messages import (
     Welcome,
 )
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import RefuseRescale, Rescale, TriggerCheckpoint
 
 
 class RunningAttempt:

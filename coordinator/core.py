@@ -15,20 +15,14 @@ from coordinator.events import (
     Decision,
     DecisionBuilder,
     Detached,
-    EndAttempt,
     Event,
     EventBatch,
     LedgerLost,
     MessageReceived,
-    NoteInput,
     NotStored,
-    RefuseRescale,
-    Request,
-    Rescale,
     SnapshotMissing,
     Stored,
     Tick,
-    TriggerCheckpoint,
 )
 from coordinator.failures import History, failure_of
 from coordinator.requests import check_attempt, fact_of_request
@@ -51,6 +45,7 @@ from twopc.protocol.ledger_facts import (
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import FencedOff, Finish
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import Command, EndAttempt, NoteInput, RefuseRescale, Rescale, TriggerCheckpoint
 from twopc.protocol.times import Instant
 
 _OUTCOMES = (Stored, NotStored, SnapshotMissing)
@@ -152,7 +147,7 @@ class Core:
             case _:
                 self._request(event, out)
 
-    def _request(self, event: Request, out: DecisionBuilder) -> None:
+    def _request(self, event: Command, out: DecisionBuilder) -> None:
         if self._fenced:
             if isinstance(event, EndAttempt):
                 return

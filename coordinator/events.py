@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Concatenate, NewType, ParamSpec, TypeVar
 
 from twopc import events
-from twopc.protocol.attempts import NO_TRACES, CheckpointSettings, Traces
-from twopc.protocol.checkpoints import CheckpointKind
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_facts import Fact
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import ToCoordinator, ToSubtask
-from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import Command
 from twopc.protocol.times import Instant
 
 E = TypeVar("E", bound=events.CoordinatorEvent)
@@ -21,115 +19,6 @@ Details = ParamSpec("Details")
 
 SessionId = NewType("SessionId", int)
 """One stream of one subtask; a stream that is opened again is another session."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartAttempt:
-    """A driver wants to run the job. `restore_from` is "latest", "none", or a checkpoint id in decimal.
-
-    `traces` are of attempts that the new one must be greater than, whatever the ledger says.
-    `restart`: the driver goes on after a failure, so a stop that was asked for is still wanted. `restart_of` is the
-    attempt that failed, as far as the driver knows: if there has been a later one since, another driver runs the job.
-    `host` and `pid` are the driver's, for people.
-    """
-
-    parallelism: int
-    settings: CheckpointSettings
-    restore_from: str
-    traces: Traces = NO_TRACES
-    restart: bool = False
-    restart_of: AttemptId = NO_ATTEMPT
-    host: str = ""
-    pid: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmCommittables:
-    """The driver has settled these committables of this checkpoint."""
-
-    attempt: AttemptId
-    checkpoint_id: CheckpointId
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SettleLoss:
-    """The driver has decided what becomes of committables of the newest completed checkpoint that are lost."""
-
-    attempt: AttemptId
-    checkpoint_id: CheckpointId
-    names: tuple[str, ...]
-    bases: tuple[tuple[SubtaskIndex, CheckpointId], ...]
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlanStarts:
-    """The driver has planned where an attempt without anything to restore begins to read."""
-
-    planned: StartsPlanned
-
-
-@dataclass(frozen=True, slots=True)
-class StopJob:
-    """A final checkpoint of this attempt is wanted; see `StopRequested`."""
-
-    attempt: AttemptId
-    savepoint: bool = False
-    label: str = ""
-    drain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DisposeCheckpoint:
-    """Somebody lets go of a kept checkpoint."""
-
-    checkpoint_id: CheckpointId
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerCheckpoint:
-    """Somebody wants a manual checkpoint, or a savepoint, of whichever attempt runs.
-
-    `request_id` is the asker's own: every event of what comes of it carries it. The same id again is the same request.
-    """
-
-    kind: CheckpointKind
-    label: str
-    request_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rescale:
-    """Somebody wants so many subtasks, of whichever attempt runs; `request_id` is the asker's own."""
-
-    parallelism: int
-    request_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class RefuseRescale:
-    """The driver of this attempt can't run as many subtasks as this request wants."""
-
-    attempt: AttemptId
-    request_id: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class NoteInput:
-    """The driver of this attempt says what of its input is hidden, or not read, in place of what it said before."""
-
-    attempt: AttemptId
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EndAttempt:
-    """The driver ends the attempt."""
-
-    attempt: AttemptId
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,21 +99,8 @@ class LedgerLost:
     reason: str
 
 
-Request = (
-    StartAttempt
-    | ConfirmCommittables
-    | SettleLoss
-    | PlanStarts
-    | StopJob
-    | TriggerCheckpoint
-    | Rescale
-    | RefuseRescale
-    | NoteInput
-    | EndAttempt
-    | DisposeCheckpoint
-)
 Event = (
-    Request
+    Command
     | Attached
     | Detached
     | MessageReceived

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
-from coordinator.events import (
-    Attached,
-    Detached,
-    EventBatch,
-    LedgerLost,
-    MessageReceived,
-    NotStored,
-    Request,
-    StartAttempt,
-    Tick,
-    TriggerCheckpoint,
-)
+from coordinator.events import Attached, Detached, EventBatch, LedgerLost, MessageReceived, NotStored, Tick
 from coordinator.ledger import Ledger
 from coordinator.requests import Outrun, check_attempt, refuse_outrun, refuse_unknown_past
 from coordinator.restore_plan import earlier_checkpoints, next_global_commit, plan_restore
@@ -30,7 +20,10 @@ from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.ids import AttemptId, checked_name
 from twopc.protocol.job_description import JobDescription
+from twopc.protocol.requests import Command, NextGlobalCommit, Request, StartAttempt, TriggerCheckpoint
 from twopc.storage.store import CheckpointStore
+
+A = TypeVar("A")
 
 CLAIMS = 20
 """How often an attempt is tried to be started, where another coordinator writes to the same ledger."""
@@ -70,7 +63,19 @@ class Jobs:
                 log.info("job %s: %s; reading the ledger again", name, error)
         return self._claim(name, request)
 
-    def request(self, name: str, request: Request) -> None:
+    def answer(self, name: str, request: Request[A]) -> A:
+        """Answer any request of the table; raise what `start_attempt`, `request` and `next_global_commit` raise."""
+        answer: Any = None
+        match request:
+            case StartAttempt():
+                answer = self.start_attempt(name, request)
+            case NextGlobalCommit():
+                answer = self.next_global_commit(name, request.attempt)
+            case _:
+                self.request(name, cast(Command, request))
+        return cast(A, answer)
+
+    def request(self, name: str, request: Command) -> None:
         """Do what was asked; raise Fenced, ConfigurationError, or Unavailable if it can't be done now."""
         self._request(self._job(name), request)
 
@@ -157,7 +162,7 @@ class Jobs:
         except OSError as error:
             raise Unavailable(f"the ledger of job {name!r} can't be read: {error.strerror}") from error
 
-    def _request(self, job: JobShell, request: Request) -> None:
+    def _request(self, job: JobShell, request: Command) -> None:
         match job.drive(request):
             case NotStored() if isinstance(request, TriggerCheckpoint):
                 # It was queued; what could not be stored is told by events.

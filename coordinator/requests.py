@@ -5,15 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from coordinator.events import (
-    ConfirmCommittables,
-    DisposeCheckpoint,
-    EndAttempt,
-    PlanStarts,
-    SettleLoss,
-    StartAttempt,
-    StopJob,
-)
 from coordinator.retention import needed_because
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
@@ -23,6 +14,15 @@ from twopc.protocol.ids import AttemptId, CheckpointId
 from twopc.protocol.ledger_facts import CheckpointsDisposed, CommittablesConfirmed, Fact, LossSettled
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import (
+    ConfirmCommittables,
+    DisposeCheckpoint,
+    EndAttempt,
+    PlanStarts,
+    SettleLoss,
+    StartAttempt,
+    StopJob,
+)
 from twopc.protocol.times import Instant
 
 

@@ -9,39 +9,18 @@ from dataclasses import replace
 
 import grpc
 
-from coordinator.access import Limits, admitted
-from coordinator.events import (
-    Attached,
-    ConfirmCommittables,
-    Detached,
-    EndAttempt,
-    MessageReceived,
-    NoteInput,
-    PlanStarts,
-    RefuseRescale,
-    Request,
-    SessionId,
-    SettleLoss,
-    StartAttempt,
-    StopJob,
-)
+from coordinator.access import Limits, admitted, admitted_request
+from coordinator.events import Attached, Detached, MessageReceived, SessionId
 from coordinator.loop import Loop, LoopClient, abort_with
 from coordinator.sessions import Channel, Sessions, subscription
 from twopc import events
-from twopc.errors import ConfigurationError, ProtocolViolation, TwoPhaseCommitError
-from twopc.protocol.attempts import CheckpointSettings, Traces
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.errors import ProtocolViolation, TwoPhaseCommitError
 from twopc.protocol.messages import ToSubtask
-from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import DriverRequest
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.codec import Attach, decode_from_subtask, encode_to_subtask
 from twopc.rpc.control_pb2_grpc import JobControlServicer, SubtaskControlServicer
-from twopc.rpc.fields import (
-    decode,
-    decode_value,
-    encode_event,
-    encode_value,
-)
+from twopc.rpc.fields import decode_one, encode_event, encode_value
 from twopc.rpc.redaction import redact
 from twopc.rpc.status import Overloaded
 
@@ -135,100 +114,13 @@ class JobService(JobControlServicer):
         self._limits = limits
         self._client = LoopClient(loop, limits)
 
-    def StartAttempt(  # noqa: N802
-        self, request: pb.StartAttemptRequest, context: grpc.ServicerContext
-    ) -> pb.StartAttemptResponse:
+    def Ask(self, request: pb.AskRequest, context: grpc.ServicerContext) -> pb.AskResponse:  # noqa: N802
         try:
-            if request.parallelism > self._limits.streams:
-                raise ConfigurationError(
-                    f"parallelism {request.parallelism} is more than this coordinator's limit, {self._limits.streams}"
-                )
-            wanted = StartAttempt(
-                parallelism=request.parallelism,
-                settings=decode(CheckpointSettings, request.settings),
-                restore_from=request.restore_from,
-                traces=decode(Traces, request.traces),
-                restart=request.restart,
-                restart_of=AttemptId(request.restart_of),
-                host=redact(request.host),
-                pid=request.pid,
-            )
-            started = self._client.ask(lambda jobs: jobs.start_attempt(request.job, wanted), context)
+            asked = admitted_request(decode_one(DriverRequest, request.request_json, "a request"), self._limits)
+            answer = self._client.ask(lambda jobs: jobs.answer(request.job, asked), context)
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
-        return pb.StartAttemptResponse(
-            attempt=started.attempt,
-            latest_json=encode_value(started.latest),
-            restored_json=encode_value(started.restored),
-            confirmed=sorted(started.confirmed),
-            earlier_attempts=started.earlier_attempts,
-            lost=sorted(started.lost),
-            earlier_json=[encode_value(each) for each in started.earlier],
-            planned_json=encode_value(started.planned),
-        )
-
-    def Confirm(  # noqa: N802
-        self, request: pb.ConfirmRequest, context: grpc.ServicerContext
-    ) -> pb.ConfirmResponse:
-        attempt, checkpoint_id = AttemptId(request.attempt), CheckpointId(request.checkpoint_id)
-        self._ask(request.job, ConfirmCommittables(attempt, checkpoint_id, tuple(request.committables)), context)
-        return pb.ConfirmResponse()
-
-    def NextGlobalCommit(  # noqa: N802
-        self, request: pb.NextGlobalCommitRequest, context: grpc.ServicerContext
-    ) -> pb.NextGlobalCommitResponse:
-        attempt = AttemptId(request.attempt)
-        try:
-            commit = self._client.ask(lambda jobs: jobs.next_global_commit(request.job, attempt), context)
-        except Exception as error:  # noqa: BLE001
-            abort_with(context, error)
-        return pb.NextGlobalCommitResponse(commit_json=encode_value(commit))
-
-    def SettleLoss(  # noqa: N802
-        self, request: pb.SettleLossRequest, context: grpc.ServicerContext
-    ) -> pb.SettleLossResponse:
-        decided = SettleLoss(
-            attempt=AttemptId(request.attempt),
-            checkpoint_id=CheckpointId(request.checkpoint_id),
-            names=tuple(request.committables),
-            bases=tuple((SubtaskIndex(base.subtask), CheckpointId(base.checkpoint_id)) for base in request.bases),
-            message=redact(request.message),
-        )
-        self._ask(request.job, decided, context)
-        return pb.SettleLossResponse()
-
-    def PlanStarts(  # noqa: N802
-        self, request: pb.PlanStartsRequest, context: grpc.ServicerContext
-    ) -> pb.PlanStartsResponse:
-        try:
-            planned = decode_value(StartsPlanned, request.planned_json)
-            if planned is None:
-                raise ProtocolViolation("PlanStarts needs planned starts")
-        except ProtocolViolation as error:
-            abort_with(context, error)
-        self._ask(request.job, PlanStarts(planned), context)
-        return pb.PlanStartsResponse()
-
-    def Stop(self, request: pb.StopRequest, context: grpc.ServicerContext) -> pb.StopResponse:  # noqa: N802
-        self._ask(request.job, StopJob(AttemptId(request.attempt)), context)
-        return pb.StopResponse()
-
-    def RefuseRescale(  # noqa: N802
-        self, request: pb.RefuseRescaleRequest, context: grpc.ServicerContext
-    ) -> pb.RefuseRescaleResponse:
-        refused = RefuseRescale(AttemptId(request.attempt), request.request_id, redact(request.message))
-        self._ask(request.job, refused, context)
-        return pb.RefuseRescaleResponse()
-
-    def NoteInput(self, request: pb.NoteInputRequest, context: grpc.ServicerContext) -> pb.NoteInputResponse:  # noqa: N802
-        self._ask(request.job, NoteInput(AttemptId(request.attempt), tuple(map(redact, request.notes))), context)
-        return pb.NoteInputResponse()
-
-    def EndAttempt(  # noqa: N802
-        self, request: pb.EndAttemptRequest, context: grpc.ServicerContext
-    ) -> pb.EndAttemptResponse:
-        self._ask(request.job, EndAttempt(AttemptId(request.attempt), redact(request.reason)), context)
-        return pb.EndAttemptResponse()
+        return pb.AskResponse(answer_json=encode_value(answer))
 
     def Watch(  # noqa: N802
         self, request: pb.WatchRequest, context: grpc.ServicerContext
@@ -243,14 +135,3 @@ class JobService(JobControlServicer):
             abort_with(context, error)
         finally:
             self._sessions.unwatch(channel)
-
-    def _ask(
-        self,
-        job: str,
-        request: Request,
-        context: grpc.ServicerContext,
-    ) -> None:
-        try:
-            self._client.ask(lambda jobs: jobs.request(job, request), context)
-        except Exception as error:  # noqa: BLE001
-            abort_with(context, error)

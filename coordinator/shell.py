@@ -12,16 +12,7 @@ import logging
 from typing import Protocol
 
 from coordinator.core import Core
-from coordinator.events import (
-    Decision,
-    Event,
-    HangUp,
-    LedgerLost,
-    NotStored,
-    SessionId,
-    SnapshotMissing,
-    Stored,
-)
+from coordinator.events import Decision, Event, HangUp, LedgerLost, NotStored, SessionId, SnapshotMissing, Stored
 from coordinator.ledger import Ledger, MissingSnapshot
 from twopc import events
 from twopc.clock import Clock

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from coordinator.server import CoordinatorServer
-from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually, start_attempt
 from tests.stored_job import StoredJob
 from twopc import cli, events
 from twopc.driver.discovery import announced
@@ -22,6 +22,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Decline, Drain, EndOfInput, Failed, Progress, Trigger
 from twopc.protocol.record_errors import RecordErrorCount
+from twopc.protocol.requests import ConfirmCommittables, NextGlobalCommit, NoteInput, RefuseRescale
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient
 from twopc.storage.local import LocalStore
@@ -50,7 +51,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     server = CoordinatorServer(LocalStore(root), token=TOKEN)
     address = server.start()
     driver = JobClient(address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
-    attempt = driver.start_attempt(JOB, RARELY).attempt
+    attempt = start_attempt(driver, JOB, RARELY).attempt
     subtasks = [ScriptedSubtask(address, attempt, subtask, token=TOKEN) for subtask in (0, 1)]
     with announced(JOB, LocalStore(root), address, TOKEN), AdminClient(address, token=TOKEN) as admin:
         eventually(lambda: all(each.attached for each in admin.subtasks(JOB)), "both are attached")
@@ -99,11 +100,11 @@ def test_what_a_global_committer_has_still_to_commit_is_shown_until_its_driver_h
     assert ask("checkpoints", "show", "latest", "--checkpoint-dir", str(site.root))["globally_outstanding"] == 2
     assert "2 of 2 outstanding, 2 of them globally" in say("checkpoints", "list", "--checkpoint-dir", str(site.root))
     driver = JobClient(site.address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
-    due = driver.next_global_commit(JOB, AttemptId(1))
+    due = driver.ask(JOB, NextGlobalCommit(AttemptId(1)))
     assert due is not None
     assert (due.checkpoint_id, [item.name for item in due.committables]) == (number, names)
-    driver.confirm(JOB, AttemptId(1), due.checkpoint_id, names)
-    assert driver.next_global_commit(JOB, AttemptId(1)) is None
+    driver.ask(JOB, ConfirmCommittables(AttemptId(1), due.checkpoint_id, tuple(names)))
+    assert driver.ask(JOB, NextGlobalCommit(AttemptId(1))) is None
     driver.close()
     assert ask("jobs", "show", JOB, *site.service)["kept"][0]["outstanding"] == []
 
@@ -203,7 +204,7 @@ def test_a_job_that_has_no_room_for_more_subtasks_is_not_rescaled(site: Site) ->
     def refuse() -> None:
         for told in driver.watch(JOB):
             if isinstance(told, events.RescaleRequested):
-                driver.refuse_rescale(JOB, told.attempt, told.request_id, f"no room for {told.parallelism}")
+                driver.ask(JOB, RefuseRescale(told.attempt, told.request_id, f"no room for {told.parallelism}"))
 
     refusing = threading.Thread(target=refuse)
     refusing.start()
@@ -222,7 +223,7 @@ def test_a_job_is_rescaled_when_as_many_subtasks_of_its_next_attempt_run(site: S
         for told in driver.watch(JOB):
             if isinstance(told, events.RescaleRequested):
                 settings = replace(RARELY, parallelism=told.parallelism)
-                attempt = driver.start_attempt(JOB, settings, restart=True).attempt
+                attempt = start_attempt(driver, JOB, settings, restart=True).attempt
                 subtasks.append(ScriptedSubtask(site.address, attempt, 0, token=TOKEN))
 
     starting = threading.Thread(target=start_again)
@@ -324,7 +325,7 @@ def _decline(subtask: ScriptedSubtask) -> Callable[[Any], None]:
 def test_what_is_hidden_of_a_jobs_input_stands_under_its_headline(site: Site) -> None:
     driver = JobClient(site.address, token=TOKEN, patience_seconds=PATIENCE_SECONDS)
     hidden = "in[0] can be read up to offset 0: what stands behind is hidden by the open transaction of 'stranger'"
-    driver.note_input(JOB, AttemptId(1), [hidden])
+    driver.ask(JOB, NoteInput(AttemptId(1), (hidden,)))
     driver.close()
     assert f"input: {hidden}" in say("jobs", "show", JOB, *site.embedded).replace("\n", "")
     assert ask("jobs", "show", JOB, *site.embedded)["input_notes"] == [hidden]

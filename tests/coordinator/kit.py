@@ -6,18 +6,7 @@ import errno
 from collections.abc import Callable
 from typing import TypeVar
 
-from coordinator.events import (
-    Attached,
-    ConfirmCommittables,
-    Detached,
-    DisposeCheckpoint,
-    EndAttempt,
-    MessageReceived,
-    SessionId,
-    StartAttempt,
-    StopJob,
-    TriggerCheckpoint,
-)
+from coordinator.events import Attached, Detached, MessageReceived, SessionId
 from coordinator.jobs import Jobs
 from twopc import events
 from twopc.clock import ManualClock
@@ -37,6 +26,14 @@ from twopc.protocol.messages import (
     ToSubtask,
     Trigger,
     Welcome,
+)
+from twopc.protocol.requests import (
+    ConfirmCommittables,
+    DisposeCheckpoint,
+    EndAttempt,
+    StartAttempt,
+    StopJob,
+    TriggerCheckpoint,
 )
 from twopc.storage.memory import MemoryStore
 from twopc.storage.store import CheckpointStore

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.events import Attached, SessionId, StartAttempt
+from coordinator.events import Attached, SessionId
 from coordinator.jobs import Jobs
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, TIMEOUT, Recorder, Scene, checkpoint
 from twopc import events
 from twopc.errors import ConfigurationError, Fenced
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Abort, Complete, FencedOff, Finish, Trigger, Welcome
+from twopc.protocol.requests import StartAttempt
 from twopc.storage.memory import MemoryStore
 
 

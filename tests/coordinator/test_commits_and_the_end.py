@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.events import StartAttempt
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, SETTINGS, FaultyStorage, Scene, checkpoint
 from twopc import events
@@ -12,6 +11,7 @@ from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavai
 from twopc.protocol.attempts import Traces
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Complete, Finish, Trigger
+from twopc.protocol.requests import StartAttempt
 
 
 def on_disk(scene: Scene) -> Ledger:

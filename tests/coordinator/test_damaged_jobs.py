@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.events import StartAttempt
 from coordinator.jobs import Jobs
 from tests.checkpoints.damages import DAMAGES, NEED_BYTES, Damage, delete, proof_of
 from tests.coordinator.kit import JOB, SETTINGS, Recorder, Scene
@@ -25,6 +24,7 @@ from twopc.protocol.facts import Committable, SubtaskSnapshot
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import FILES, LEDGER, TWINS, name_of_file
 from twopc.protocol.messages import Ack
+from twopc.protocol.requests import StartAttempt
 from twopc.state.backend import Family
 from twopc.state.layout import StateName, state_prefix
 from twopc.state.positions import write_positions

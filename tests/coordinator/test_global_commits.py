@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.events import SettleLoss
 from coordinator.ledger import Ledger
 from tests.coordinator.kit import INTERVAL, JOB, Scene, checkpoint, snapshot
 from twopc import events
@@ -12,6 +11,7 @@ from twopc.errors import ConfigurationError, Fenced, ProtocolViolation
 from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Finish
+from twopc.protocol.requests import SettleLoss
 
 ONE_KEPT = CheckpointSettings(INTERVAL, 10_000, retained=1)
 

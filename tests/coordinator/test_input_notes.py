@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.events import NoteInput
 from tests.coordinator.kit import JOB, Scene
 from twopc.cli.job_report import headline
 from twopc.errors import Fenced
 from twopc.protocol.ids import AttemptId
+from twopc.protocol.requests import NoteInput
 
 HIDDEN = "in[0] can be read up to offset 100: what stands behind (50 offsets) is hidden by transaction t"
 

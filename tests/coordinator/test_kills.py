@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually
+from tests.rpc.kit import JOB, SETTINGS, ScriptedSubtask, eventually, start_attempt
 from twopc.checkpoints.catalog import read_job
 from twopc.faults.points import VARIABLE, CrashPoint
 from twopc.protocol.messages import FencedOff, Trigger
+from twopc.protocol.requests import StopJob
 from twopc.rpc.job_client import JobClient
 from twopc.storage.local import LocalStore
 
@@ -60,7 +61,7 @@ def test_the_job_goes_on_in_the_same_attempt_after_the_coordinator_was_killed(
         first, address = closing.enter_context(coordinator(folder, "127.0.0.1:0", armed))
         client = JobClient(address)
         closing.callback(client.close)
-        started = client.start_attempt(JOB, SETTINGS)
+        started = start_attempt(client, JOB, SETTINGS)
         running = [ScriptedSubtask(address, started.attempt, subtask) for subtask in (0, 1)]
         for subtask in running:
             closing.callback(subtask.close)
@@ -70,7 +71,7 @@ def test_the_job_goes_on_in_the_same_attempt_after_the_coordinator_was_killed(
 
         closing.enter_context(coordinator(folder, address, armed))
         eventually(lambda: all(subtask.completed() > 4 for subtask in running), "checkpoints complete again")
-        client.stop(JOB, started.attempt)
+        client.ask(JOB, StopJob(started.attempt))
         eventually(lambda: all(subtask.ended for subtask in running), "the job finishes")
 
     for subtask in running:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.events import SettleLoss
 from coordinator.retention import to_forget
 from tests.coordinator.kit import JOB, Scene, checkpoint
 from twopc import events
@@ -13,6 +12,7 @@ from twopc.protocol.codec import from_json, to_json
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.layout import metadata_path
 from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.requests import SettleLoss
 from twopc.storage.memory import MemoryStore
 
 BASES = ((SubtaskIndex(0), checkpoint(1)),)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.events import PlanStarts
 from tests.coordinator.kit import JOB, Scene
 from twopc.errors import Fenced
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import PlanStarts
 
 Ask = Callable[[Scene], object]
 

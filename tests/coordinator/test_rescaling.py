@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from coordinator.events import RefuseRescale, Rescale
 from coordinator.rescaling import rescaled
 from tests.coordinator.kit import JOB, Scene, checkpoint
 from tests.job_events import event
 from twopc import events
 from twopc.errors import ConfigurationError, Fenced, Unavailable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.requests import RefuseRescale, Rescale
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.access import Limits
 from coordinator.server import CoordinatorServer
-from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, eventually, start_attempt
 from twopc import events
 from twopc.driver.events import EventSource
 from twopc.errors import CheckpointCorrupted, Unavailable
@@ -50,22 +50,22 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
 
 def test_the_status_comes_first_and_then_what_happens(served: Served) -> None:
     told = served.follow()
-    served.client.start_attempt(JOB, SETTINGS)
+    start_attempt(served.client, JOB, SETTINGS)
     eventually(lambda: len(told) > 1, "the attempt is told")
     assert [type(event) for event in [*told][:2]] == [events.JobStatus, events.AttemptStarted]
 
 
 def test_another_job_is_not_told_of(served: Served) -> None:
     told = served.follow("another")
-    served.client.start_attempt(JOB, SETTINGS)
-    served.client.start_attempt("another", SETTINGS)
+    start_attempt(served.client, JOB, SETTINGS)
+    start_attempt(served.client, "another", SETTINGS)
     eventually(lambda: len(told) > 1, "its own attempt is told")
     assert {event.job for event in told} == {"another"}
 
 
 def test_several_are_told_the_same(served: Served) -> None:
     each = [served.follow() for _ in range(3)]
-    served.client.start_attempt(JOB, SETTINGS)
+    start_attempt(served.client, JOB, SETTINGS)
     eventually(lambda: all(len(told) > 1 for told in each), "all are told")
     assert each[0][1] == each[1][1] == each[2][1]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from tests.driver.test_machine import LATER, Coordinator, EmptySink, Played
 from twopc import events
@@ -13,7 +14,8 @@ from twopc.driver.machine import Tick
 from twopc.errors import GlobalCommitFailed, TransactionLost
 from twopc.protocol.attempts import GlobalCommit
 from twopc.protocol.facts import Committable
-from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.ids import CheckpointId, SubtaskIndex
+from twopc.protocol.requests import ConfirmCommittables, Request, SettleLoss
 from twopc.sink import GlobalCommitter, Outcome, Settled
 
 
@@ -43,10 +45,10 @@ class Outstanding(Coordinator):
         GlobalCommit(CheckpointId(7), {"sink-1": (Committable("t", CheckpointId(7), SubtaskIndex(0), {}),)}),
     )
 
-    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
-        self.due = [each for each in self.due if each.checkpoint_id != checkpoint_id or not names]
+    def confirm(self, request: ConfirmCommittables) -> None:
+        self.due = [each for each in self.due if each.checkpoint_id != request.checkpoint_id or not request.names]
 
-    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
+    def next_global_commit(self) -> GlobalCommit | None:
         return next(iter(self.due), None)
 
 
@@ -112,19 +114,14 @@ class LossyCoordinator(Outstanding):
     )
     given_up: tuple[str, ...] = ()
 
-    def settle_loss(
-        self,
-        job: str,
-        attempt: AttemptId,
-        checkpoint_id: CheckpointId,
-        names: Sequence[str],
-        bases: Mapping[SubtaskIndex, CheckpointId],
-        message: str,
-    ) -> None:
-        assert (checkpoint_id, dict(bases)) == (5, {})
-        self.given_up += tuple(names)
-        left = [item for item in self.due[0].committables if item.name not in names]
-        self.due = [GlobalCommit.of(checkpoint_id, left), *self.due[1:]]
+    def ask(self, job: str, request: Request[Any]) -> Any:
+        if not isinstance(request, SettleLoss):
+            return super().ask(job, request)
+        assert (request.checkpoint_id, request.bases) == (5, ())
+        self.given_up += request.names
+        left = [item for item in self.due[0].committables if item.name not in request.names]
+        self.due = [GlobalCommit.of(request.checkpoint_id, left), *self.due[1:]]
+        return None
 
 
 def test_a_loss_in_an_older_checkpoint_names_what_is_lost_and_how_to_go_on() -> None:

@@ -1,7 +1,8 @@
 """What the driver does about lost output, in which order, and what it says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from twopc.protocol.attempts import StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.protocol.requests import ConfirmCommittables, Request, SettleLoss
 from twopc.sink import Outcome, Settled
 
 CONTEXT = JobContext("job", AttemptId(2), 1, RunSettings())
@@ -66,26 +68,16 @@ class Client:
     messages: list[str] = field(default_factory=list)
     newer_attempt: bool = False
 
-    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
-        if self.newer_attempt:
-            raise Fenced(f"attempt {attempt} does not own the job")
-        if names:
-            self.log.append(f"confirm {','.join(names)}")
-
-    def next_global_commit(self, job: str, attempt: AttemptId) -> None:
+    def ask(self, job: str, request: Request[Any]) -> None:
         """The sink commits nothing globally."""
-
-    def settle_loss(
-        self,
-        job: str,
-        attempt: AttemptId,
-        checkpoint_id: CheckpointId,
-        names: Sequence[str],
-        bases: Mapping[SubtaskIndex, CheckpointId],
-        message: str,
-    ) -> None:
-        self.log.append(f"store {','.join(names)} from {dict(bases)}")
-        self.messages.append(message)
+        match request:
+            case ConfirmCommittables() if self.newer_attempt:
+                raise Fenced(f"attempt {request.attempt} does not own the job")
+            case ConfirmCommittables() if request.names:
+                self.log.append(f"confirm {','.join(request.names)}")
+            case SettleLoss():
+                self.log.append(f"store {','.join(request.names)} from {dict(request.bases)}")
+                self.messages.append(request.message)
 
 
 def run(

@@ -55,11 +55,13 @@ from twopc.errors import (
 from twopc.input_now import InputNow
 from twopc.operators.steps import StatefulMap
 from twopc.partition_groups import assign
+from twopc.protocol import requests
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import Witnessed
+from twopc.protocol.requests import ConfirmCommittables, NextGlobalCommit, Request
 from twopc.serde import Json
 from twopc.sink import Committer, Settled, Sink, SinkWriter
 from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
@@ -77,27 +79,24 @@ class Coordinator:
         self.started = started
         self._newer_attempt = newer_attempt
 
-    def start_attempt(self, *_: object, **__: object) -> StartedAttempt:
+    def ask(self, job: str, request: Request[Any]) -> Any:
+        match request:
+            case requests.StartAttempt():
+                return self.start_attempt()
+            case ConfirmCommittables():
+                return self.confirm(request)
+            case NextGlobalCommit():
+                return self.next_global_commit()
+
+    def start_attempt(self) -> StartedAttempt:
         return self.started
 
-    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
+    def confirm(self, request: ConfirmCommittables) -> None:
         if self._newer_attempt:
-            raise Fenced(f"attempt {attempt} does not own the job")
+            raise Fenced(f"attempt {request.attempt} does not own the job")
 
-    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
+    def next_global_commit(self) -> GlobalCommit | None:
         return None
-
-    def plan_starts(self, *_: object) -> None:
-        pass
-
-    def stop(self, *_: object) -> None:
-        pass
-
-    def refuse_rescale(self, *_: object) -> None:
-        pass
-
-    def end_attempt(self, *_: object) -> None:
-        pass
 
 
 class MovedOn(Follower):

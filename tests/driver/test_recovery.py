@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from twopc.protocol.facts import (
 )
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import ConfirmCommittables, NextGlobalCommit, PlanStarts, Request
 from twopc.sink import Committer, Outcome, Settled, Sink, SinkWriter
 from twopc.source import Source, SourcePlanner, SourceReader, Split
 
@@ -87,13 +89,20 @@ class FakeClient:
     log: list[str]
     outstanding: list[GlobalCommit] = field(default_factory=list)
 
-    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
-        if names:
-            self.log.append(f"confirm {','.join(names)}")
-        self.outstanding = [each for each in self.outstanding if each.checkpoint_id != checkpoint_id]
+    def ask(self, job: str, request: Request[Any]) -> GlobalCommit | None:
+        match request:
+            case ConfirmCommittables():
+                if request.names:
+                    self.log.append(f"confirm {','.join(request.names)}")
+                self.outstanding = [each for each in self.outstanding if each.checkpoint_id != request.checkpoint_id]
+            case NextGlobalCommit():
+                return next(iter(self.outstanding), None)
+            case PlanStarts():
+                self.plan_starts(request.planned)
+        return None
 
-    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
-        return next(iter(self.outstanding), None)
+    def plan_starts(self, planned: StartsPlanned) -> None:
+        """Nobody asks."""
 
 
 def started(latest: CheckpointMetadata | None, confirmed: Sequence[str] = ()) -> StartedAttempt:
@@ -198,7 +207,7 @@ class Starting(FakeClient):
 
     planned: list[StartsPlanned] = field(default_factory=list)
 
-    def plan_starts(self, job: str, planned: StartsPlanned) -> None:
+    def plan_starts(self, planned: StartsPlanned) -> None:
         self.planned.append(planned)
 
     @property
@@ -258,7 +267,7 @@ def test_starts_are_not_stored_where_a_checkpoint_is_restored() -> None:
 
 def test_nothing_is_read_where_the_starts_could_not_be_stored() -> None:
     class Unreachable(Starting):
-        def plan_starts(self, job: str, planned: StartsPlanned) -> None:
+        def plan_starts(self, planned: StartsPlanned) -> None:
             raise Unavailable("no coordinator listens")
 
     with pytest.raises(Unavailable):

@@ -18,6 +18,7 @@ from twopc.driver.events import EventWatch
 from twopc.driver.machine import Driver, Event
 from twopc.driver.running_job import RunningJob
 from twopc.driver.shell import LOOK_SECONDS, DriverShell, JobEdge
+from twopc.protocol.attempts import StartedAttempt
 from twopc.storage.local import LocalStore
 
 PATIENCE_SECONDS = 120
@@ -50,10 +51,10 @@ class NeverAnswering(Coordinator):
         self.asked = threading.Event()
         self.over = threading.Event()
 
-    def start_attempt(self, *arguments: Any, **named: Any) -> Any:
+    def start_attempt(self) -> StartedAttempt:
         self.asked.set()
         self.over.wait(PATIENCE_SECONDS)
-        return super().start_attempt(*arguments, **named)
+        return super().start_attempt()
 
 
 def test_a_driver_beside_the_main_thread_is_stopped_by_an_event_whatever_it_waits_for(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import twopc.kafka.transactions.claim
-from coordinator.events import StartAttempt
 from coordinator.requests import refuse_unknown_past
 from tests.simulation.broker_model import BrokerModel
 from tests.simulation.transaction_tables import Code
@@ -32,6 +31,7 @@ from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
+from twopc.protocol.requests import StartAttempt
 
 PREFIX, RECORDS, A_CHECKPOINT = "job", 12, 3
 SETTINGS = CheckpointSettings(1_000, 60_000)

@@ -11,7 +11,7 @@ from prometheus_client import generate_latest
 from coordinator.access import Limits
 from coordinator.server import CoordinatorServer
 from tests.metrics.kit import ScrapedMetrics
-from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually, start_attempt
 from twopc.metrics.health import CoordinatorHealth
 from twopc.metrics.jobs import JobMetrics
 from twopc.protocol.messages import Failed, Progress
@@ -35,7 +35,7 @@ class Site:
     def start(self, *, restart: bool = False) -> None:
         for subtask in self.subtasks:
             subtask.close()
-        attempt = self.driver.start_attempt(JOB, SETTINGS, restart=restart).attempt
+        attempt = start_attempt(self.driver, JOB, SETTINGS, restart=restart).attempt
         self.subtasks = [ScriptedSubtask(self.address, attempt, subtask) for subtask in (0, 1)]
 
     def value(self, name: str, **labels: str) -> float | None:

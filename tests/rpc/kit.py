@@ -11,8 +11,11 @@ from typing import TypeVar
 from tests.coordinator.kit import snapshot
 from twopc import events
 from twopc.config import RunSettings
+from twopc.protocol.attempts import StartedAttempt
+from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Committed, Complete, FencedOff, Finish, ToSubtask, Trigger, Welcome
+from twopc.protocol.requests import StartAttempt
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.rpc.tls import TlsFiles
@@ -30,6 +33,14 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"it never came true: {what}"
         time.sleep(0.005)
+
+
+def start_attempt(
+    client: JobClient, job: str, settings: RunSettings, restore_from: str = LATEST, *, restart: bool = False
+) -> StartedAttempt:
+    """Start the next attempt, as a driver does."""
+    checkpoints = settings.checkpoint_settings()
+    return client.ask(job, StartAttempt(settings.parallelism, checkpoints, restore_from, restart=restart))
 
 
 class ScriptedSubtask:

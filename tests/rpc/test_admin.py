@@ -14,7 +14,7 @@ import pytest
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from coordinator.server import CoordinatorServer
-from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually, start_attempt
 from twopc import events
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
@@ -22,6 +22,7 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Decline, Failed, Progress, Trigger
+from twopc.protocol.requests import EndAttempt
 from twopc.rpc import admin_pb2 as pb
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.admin_pb2_grpc import AdminStub
@@ -42,7 +43,7 @@ class Site:
         self.subtasks: list[ScriptedSubtask] = []
 
     def run(self, settings: RunSettings = RARELY, job: str = JOB, *, restart: bool = False) -> None:
-        attempt = self.driver.start_attempt(job, settings, restart=restart).attempt
+        attempt = start_attempt(self.driver, job, settings, restart=restart).attempt
         self.subtasks = [ScriptedSubtask(self.address, attempt, subtask) for subtask in range(settings.parallelism)]
         if not restart:
             eventually(lambda: all(each.attached for each in self.admin.subtasks(job)), "all subtasks are attached")
@@ -205,7 +206,7 @@ def _fail(site: Site) -> None:
 
 def _end(site: Site) -> None:
     """End the attempt as a driver does when a process of it was killed."""
-    site.driver.end_attempt(JOB, AttemptId(1), "no broker")
+    site.driver.ask(JOB, EndAttempt(AttemptId(1), "no broker"))
 
 
 @pytest.mark.parametrize("end", [_fail, _end], ids=["failed", "ended"])
@@ -282,7 +283,7 @@ def test_a_job_is_described_with_its_subtasks_and_how_far_they_are(site: Site) -
 
 def test_all_jobs_are_listed_those_that_only_have_a_ledger_too(tmp_path: Path) -> None:
     with site_in(tmp_path) as earlier:
-        earlier.driver.start_attempt("asleep", RARELY)
+        start_attempt(earlier.driver, "asleep", RARELY)
     with site_in(tmp_path) as site:
         site.run()
         site.admin.checkpoint(JOB, CheckpointKind.MANUAL, timeout=SECONDS)
@@ -293,7 +294,7 @@ def test_all_jobs_are_listed_those_that_only_have_a_ledger_too(tmp_path: Path) -
 
 def test_a_ledger_that_can_not_be_read_hides_no_other_job(tmp_path: Path) -> None:
     with site_in(tmp_path) as earlier:
-        earlier.driver.start_attempt("broken", RARELY)
+        start_attempt(earlier.driver, "broken", RARELY)
     entry = next((tmp_path / "broken" / "ledger").iterdir())
     entry.write_bytes(entry.read_bytes()[:-20])
     with site_in(tmp_path) as site:
@@ -340,7 +341,7 @@ def test_a_coordinator_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:
     address = server.start()
     driver = JobClient(address, patience_seconds=PATIENCE_SECONDS)
     with AdminClient(address) as admin, Watcher(driver) as watcher:
-        attempt = driver.start_attempt(JOB, RARELY).attempt
+        attempt = start_attempt(driver, JOB, RARELY).attempt
         subtasks = [ScriptedSubtask(address, attempt, subtask) for subtask in (0, 1)]
         for subtask in subtasks:
             subtask.answer = lambda message: None

@@ -19,16 +19,18 @@ from coordinator.access import Limits
 from coordinator.jobs import Jobs
 from coordinator.server import CoordinatorServer
 from tests.coordinator.kit import snapshot
-from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually, start_attempt
 from twopc import events
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Decline, EndOfInput, Progress, ToCoordinator
+from twopc.protocol.requests import DriverRequest, StopJob
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.codec import Attach, encode_from_subtask
+from twopc.rpc.fields import encode_one
 from twopc.rpc.job_client import JobClient
 from twopc.rpc.subtask_link import SubtaskLink
 from twopc.runtime.link import MessageTooLarge
@@ -123,7 +125,7 @@ def acknowledgement(number: int, *transactions: str) -> Ack:
 
 def still_serves(address: str, client: JobClient, job_settings: RunSettings = ONE) -> None:
     """A well-behaved job gets its checkpoints."""
-    started = client.start_attempt(JOB, job_settings)
+    started = start_attempt(client, JOB, job_settings)
     subtask = ScriptedSubtask(address, started.attempt, 0)
     before = started.restored.checkpoint_id if started.restored else 0
     eventually(lambda: subtask.completed() > before, "a checkpoint completes")
@@ -132,7 +134,7 @@ def still_serves(address: str, client: JobClient, job_settings: RunSettings = ON
 
 def test_an_acknowledgement_that_is_replayed_completes_nothing_twice(tmp_path: Path) -> None:
     with serving(tmp_path) as (address, client), Watcher(client) as watcher, RawStream(address) as stream:
-        stream.attach(client.start_attempt(JOB, ONE).attempt)
+        stream.attach(start_attempt(client, JOB, ONE).attempt)
         first = stream.triggered()
         for _ in range(3):
             stream.say(acknowledgement(first, "t"))
@@ -146,10 +148,10 @@ def test_an_acknowledgement_that_is_replayed_completes_nothing_twice(tmp_path: P
 
 def test_a_subtask_of_an_older_attempt_acknowledges_nothing(tmp_path: Path) -> None:
     with serving(tmp_path) as (address, client), Watcher(client) as watcher, RawStream(address) as old:
-        old.attach(client.start_attempt(JOB, ONE).attempt)
+        old.attach(start_attempt(client, JOB, ONE).attempt)
         old.triggered()
         with RawStream(address) as new:
-            new.attach(client.start_attempt(JOB, ONE).attempt)
+            new.attach(start_attempt(client, JOB, ONE).attempt)
             current = new.triggered()
             old.say(acknowledgement(current, "of a zombie"))
             with RawStream(address) as zombie:
@@ -164,7 +166,7 @@ def test_a_subtask_of_an_older_attempt_acknowledges_nothing(tmp_path: Path) -> N
 
 def test_fields_that_it_does_not_know_are_ignored(tmp_path: Path) -> None:
     with serving(tmp_path) as (address, client), Watcher(client) as watcher, RawStream(address) as stream:
-        stream.attach(client.start_attempt(JOB, ONE).attempt, more=UNKNOWN_FIELD)
+        stream.attach(start_attempt(client, JOB, ONE).attempt, more=UNKNOWN_FIELD)
         stream.say(acknowledgement(stream.triggered()), more=UNKNOWN_FIELD)
         eventually(lambda: bool(watcher.told(events.CheckpointCompleted)), "it completes")
 
@@ -177,7 +179,7 @@ def test_a_stream_that_says_nothing_is_ended(tmp_path: Path) -> None:
 def test_a_message_that_is_too_large_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path) as (address, client):
         with RawStream(address) as stream:
-            stream.attach(client.start_attempt(JOB, ONE).attempt)
+            stream.attach(start_attempt(client, JOB, ONE).attempt)
             stream.say_bytes(bytes(MESSAGE_BYTES_MAX + 1))
             assert stream.ends_with() is grpc.StatusCode.RESOURCE_EXHAUSTED
         still_serves(address, client)
@@ -185,7 +187,7 @@ def test_a_message_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 def test_more_streams_than_the_limit_are_refused_and_those_that_are_open_go_on(tmp_path: Path) -> None:
     with serving(tmp_path, limits=Limits(streams=4)) as (address, client), ExitStack() as open_streams:
-        started = client.start_attempt(JOB, ONE)
+        started = start_attempt(client, JOB, ONE)
         subtask = ScriptedSubtask(address, started.attempt, 0)
         open_streams.callback(subtask.close)
         eventually(lambda: subtask.completed() >= 1, "a checkpoint completes")
@@ -199,7 +201,7 @@ def test_more_streams_than_the_limit_are_refused_and_those_that_are_open_go_on(t
 
 def test_a_parallelism_beyond_the_streams_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path) as (_, client), pytest.raises(ConfigurationError, match="limit"):
-        client.start_attempt(JOB, replace(ONE, parallelism=4_000_000_000))
+        start_attempt(client, JOB, replace(ONE, parallelism=4_000_000_000))
     assert not (tmp_path / JOB).exists()
 
 
@@ -214,7 +216,7 @@ def test_a_subtask_that_floods_is_cut_off_and_another_is_not(tmp_path: Path) -> 
 
     limits = Limits(events_in_flight=10)
     with serving(tmp_path, limits=limits, observers=[observe]) as (address, client):
-        attempt = client.start_attempt(JOB, replace(RARELY, parallelism=2)).attempt
+        attempt = start_attempt(client, JOB, replace(RARELY, parallelism=2)).attempt
         other = ScriptedSubtask(address, attempt, 1)
         with RawStream(address) as flooding:
             flooding.attach(attempt)
@@ -233,7 +235,7 @@ def test_a_subtask_that_floods_is_cut_off_and_another_is_not(tmp_path: Path) -> 
 def test_a_subtask_that_says_much_but_not_at_once_is_not_cut_off(tmp_path: Path) -> None:
     limits = Limits(events_in_flight=5)
     with serving(tmp_path, limits=limits) as (address, client), Watcher(client) as watcher:
-        subtask = ScriptedSubtask(address, client.start_attempt(JOB, RARELY).attempt, 0)
+        subtask = ScriptedSubtask(address, start_attempt(client, JOB, RARELY).attempt, 0)
         for number in range(20):
             subtask.link.send(Progress(number, number, None, None))
             eventually(lambda number=number: len(watcher.told(events.SubtaskProgress)) > number, "it arrives")  # type: ignore[misc]
@@ -252,7 +254,7 @@ def test_a_subtask_that_says_much_but_not_at_once_is_not_cut_off(tmp_path: Path)
 def test_a_name_that_could_become_another_path_is_refused(shared: tuple[Path, str, JobClient], name: str) -> None:
     root, address, client = shared
     with pytest.raises(ConfigurationError):
-        client.start_attempt(name, ONE)
+        start_attempt(client, name, ONE)
     with pytest.raises(ConfigurationError):
         next(client.watch(name))
     with RawStream(address) as stream:
@@ -263,7 +265,7 @@ def test_a_name_that_could_become_another_path_is_refused(shared: tuple[Path, st
 
 def test_a_token_that_is_nearly_right_is_wrong_on_loopback_too(tmp_path: Path) -> None:
     with serving(tmp_path, token="sesame") as (address, _), grpc.insecure_channel(address) as channel:
-        call = _raw(channel, "JobControl/StartAttempt")
+        call = _raw(channel, "JobControl/Ask")
         for wrong in ("", "s", "sesam", "sesame!", "Sesame", "sesame, Bearer sesame", "x" * 5_000):
             for header in (f"Bearer {wrong}", wrong, f"bearer sesame{wrong}", f"Basic {wrong}"):
                 with pytest.raises(grpc.RpcError) as caught:
@@ -279,12 +281,13 @@ def test_an_error_that_nobody_foresaw_tells_the_peer_nothing(
         raise RuntimeError(f"no such thing in {tmp_path}")
 
     monkeypatch.setattr(Jobs, "request", broken)
+    asked = pb.AskRequest(job=JOB, request_json=encode_one(StopJob(AttemptId(1)), DriverRequest))
     with (
         serving(tmp_path) as (address, _),
         grpc.insecure_channel(address) as channel,
         pytest.raises(grpc.RpcError) as caught,
     ):
-        _raw(channel, "JobControl/Stop")(pb.StopRequest(job=JOB, attempt=1).SerializeToString(), timeout=STREAM_SECONDS)
+        _raw(channel, "JobControl/Ask")(asked.SerializeToString(), timeout=STREAM_SECONDS)
     assert caught.value.code() is grpc.StatusCode.INTERNAL
     assert str(tmp_path) not in str(caught.value)
     assert "Traceback" not in str(caught.value)
@@ -294,8 +297,7 @@ def test_an_error_that_nobody_foresaw_tells_the_peer_nothing(
 @pytest.mark.parametrize(
     "method",
     [
-        *("SubtaskControl/Attach", "JobControl/StartAttempt", "JobControl/Confirm", "JobControl/Stop"),
-        *("JobControl/EndAttempt", "JobControl/Watch", "Admin/DescribeJob", "Admin/Subtasks"),
+        *("SubtaskControl/Attach", "JobControl/Ask", "JobControl/Watch", "Admin/DescribeJob", "Admin/Subtasks"),
         *("Admin/TriggerCheckpoint", "Admin/StopJob"),
     ],
 )
@@ -354,7 +356,7 @@ def test_an_acknowledgement_that_no_message_can_hold_is_refused_to_its_sender_an
     tmp_path: Path,
 ) -> None:
     with serving(tmp_path) as (address, client), Watcher(client) as watcher:
-        attempt = client.start_attempt(JOB, ONE).attempt
+        attempt = start_attempt(client, JOB, ONE).attempt
         link = SubtaskLink(address, job=JOB, attempt=attempt, subtask=SubtaskIndex(0))
         link.await_welcome(PATIENCE_SECONDS)
         with pytest.raises(MessageTooLarge, match="4,194,304"):
@@ -374,7 +376,7 @@ def test_no_coordinator_is_waited_for_beyond_the_deadline_of_a_call(tmp_path: Pa
     client = JobClient(server.start(), patience_seconds=0)
     try:
         with pytest.raises(Unavailable, match="too busy"):
-            client.start_attempt(JOB, ONE)
+            start_attempt(client, JOB, ONE)
     finally:
         idle.set()
         client.close()

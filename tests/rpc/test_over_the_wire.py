@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from coordinator.server import CoordinatorServer
-from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, Watcher, eventually, start_attempt
 from twopc import events
 from twopc.checkpoints.catalog import read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
@@ -30,6 +30,7 @@ from twopc.protocol.messages import (
     Welcome,
 )
 from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import ConfirmCommittables, EndAttempt, PlanStarts, StopJob
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import MESSAGE_BYTES_MAX
 from twopc.rpc.control_pb2_grpc import SubtaskControlStub
@@ -80,12 +81,12 @@ def test_checkpoints_complete_and_are_committed_and_the_job_finishes(
 ) -> None:
     _, address, client = serve()
     with Watcher(client) as watcher:
-        started = client.start_attempt(JOB, SETTINGS)
+        started = start_attempt(client, JOB, SETTINGS)
         running = subtasks(address, started.attempt, closing)
         eventually(
             lambda: len(watcher.told(events.CheckpointConfirmed)) >= 3, "three checkpoints are committed everywhere"
         )
-        client.stop(JOB, started.attempt)
+        client.ask(JOB, StopJob(started.attempt))
         eventually(lambda: bool(watcher.told(events.JobFinished)), "the job finishes")
     eventually(lambda: all(subtask.ended for subtask in running), "the subtasks end")
     assert [type(subtask.heard[-1]) for subtask in running] == [Finish, Finish]
@@ -99,7 +100,7 @@ def test_checkpoints_complete_and_are_committed_and_the_job_finishes(
 def test_the_end_of_the_input_finishes_the_job(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
     with Watcher(client) as watcher:
-        started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
+        started = start_attempt(client, JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
         for subtask in subtasks(address, started.attempt, closing):
             subtask.link.send(EndOfInput())
         eventually(lambda: bool(watcher.told(events.JobFinished)), "the job finishes")
@@ -107,22 +108,22 @@ def test_the_end_of_the_input_finishes_the_job(serve: Serve, closing: Closing) -
 
 def test_the_next_attempt_gets_what_to_settle_and_what_to_restore(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
-    first = client.start_attempt(JOB, SETTINGS)
+    first = start_attempt(client, JOB, SETTINGS)
     running = subtasks(address, first.attempt, closing)
     eventually(lambda: running[0].completed() >= 2, "two checkpoints complete")
-    second = client.start_attempt(JOB, SETTINGS)
+    second = start_attempt(client, JOB, SETTINGS)
     eventually(lambda: all(isinstance(each.heard[-1], FencedOff) for each in running), "the old ones are fenced off")
     assert second.attempt == first.attempt + 1
     assert second.restored is not None
     assert second.latest == second.restored
     names = [committable.name for committable in second.restored.committables]
-    client.confirm(JOB, second.attempt, second.restored.checkpoint_id, names)
-    assert client.start_attempt(JOB, SETTINGS).confirmed == set(names)
+    client.ask(JOB, ConfirmCommittables(second.attempt, second.restored.checkpoint_id, tuple(names)))
+    assert start_attempt(client, JOB, SETTINGS).confirmed == set(names)
 
 
 def test_a_coordinator_that_restarts_goes_on_with_the_same_attempt(serve: Serve, closing: Closing) -> None:
     first, address, client = serve()
-    started = client.start_attempt(JOB, SETTINGS)
+    started = start_attempt(client, JOB, SETTINGS)
     running = subtasks(address, started.attempt, closing)
     eventually(lambda: running[0].completed() >= 1, "a checkpoint completes before the restart")
     first.stop()
@@ -136,7 +137,7 @@ def test_a_coordinator_that_restarts_goes_on_with_the_same_attempt(serve: Serve,
 
 def test_what_was_said_while_the_coordinator_was_away_is_not_lost(serve: Serve, closing: Closing) -> None:
     first, address, client = serve()
-    started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
+    started = start_attempt(client, JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
     running = subtasks(address, started.attempt, closing)
     first.stop()
     for subtask in running:
@@ -148,20 +149,20 @@ def test_what_was_said_while_the_coordinator_was_away_is_not_lost(serve: Serve, 
 def test_a_second_coordinator_on_the_same_folder_fences_the_first(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
     with Watcher(client) as watcher:
-        running = subtasks(address, client.start_attempt(JOB, SETTINGS).attempt, closing)
+        running = subtasks(address, start_attempt(client, JOB, SETTINGS).attempt, closing)
         eventually(lambda: running[0].completed() >= 1, "the first coordinator works")
         _, _, other = serve()
-        other.start_attempt(JOB, SETTINGS)
+        start_attempt(other, JOB, SETTINGS)
         eventually(lambda: bool(watcher.told(events.AttemptFenced)), "the first coordinator says that it is fenced")
     eventually(lambda: all(isinstance(each.heard[-1], FencedOff) for each in running), "its subtasks are told")
     with pytest.raises(Fenced, match="another coordinator"):
-        client.stop(JOB, ATTEMPT)
+        client.ask(JOB, StopJob(ATTEMPT))
 
 
 def test_what_a_subtask_tells_reaches_those_who_watch(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
     with Watcher(client) as watcher:
-        started = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
+        started = start_attempt(client, JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
         running = subtasks(address, started.attempt, closing)
         measures = Measures(
             read=(OperatorCount("in", 10),),
@@ -182,7 +183,7 @@ def test_what_a_subtask_tells_reaches_those_who_watch(serve: Serve, closing: Clo
 def test_a_failure_that_is_said_last_still_arrives(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
     with Watcher(client) as watcher:
-        started = client.start_attempt(JOB, SETTINGS)
+        started = start_attempt(client, JOB, SETTINGS)
         subtask = ScriptedSubtask(address, started.attempt, 0)
         subtask.link.send(Failed("Unavailable", "the broker is gone", restartable=True))
         subtask.close()
@@ -192,7 +193,7 @@ def test_a_failure_that_is_said_last_still_arrives(serve: Serve, closing: Closin
 def test_a_decline_and_a_late_acknowledgement_abort_nothing_else(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
     with Watcher(client) as watcher:
-        started = client.start_attempt(JOB, SETTINGS)
+        started = start_attempt(client, JOB, SETTINGS)
         running = subtasks(address, started.attempt, closing)
         running[0].link.send(Decline(CheckpointId(999), "of a checkpoint that nobody triggered"))
         eventually(lambda: len(watcher.told(events.CheckpointCompleted)) >= 2, "checkpoints go on")
@@ -201,7 +202,7 @@ def test_a_decline_and_a_late_acknowledgement_abort_nothing_else(serve: Serve, c
 
 def test_a_subtask_of_an_unknown_attempt_is_fenced_off(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
-    client.start_attempt(JOB, SETTINGS)
+    start_attempt(client, JOB, SETTINGS)
     subtask = ScriptedSubtask(address, AttemptId(7), 0)
     closing(subtask.close)
     eventually(lambda: subtask.ended, "it is told to end")
@@ -210,7 +211,7 @@ def test_a_subtask_of_an_unknown_attempt_is_fenced_off(serve: Serve, closing: Cl
 
 def test_a_subtask_that_is_accepted_learns_it_before_anything_else(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
-    started = client.start_attempt(JOB, SETTINGS)
+    started = start_attempt(client, JOB, SETTINGS)
     running = subtasks(address, started.attempt, closing)
     for subtask in running:
         subtask.link.await_welcome(PATIENCE_SECONDS)
@@ -220,7 +221,7 @@ def test_a_subtask_that_is_accepted_learns_it_before_anything_else(serve: Serve,
 
 def test_a_subtask_that_is_turned_away_waits_no_longer_for_its_welcome(serve: Serve, closing: Closing) -> None:
     _, address, client = serve()
-    client.start_attempt(JOB, SETTINGS)
+    start_attempt(client, JOB, SETTINGS)
     zombie = ScriptedSubtask(address, AttemptId(7), 0)
     closing(zombie.close)
     with pytest.raises(Fenced, match="attempt 7 is not the current one"):
@@ -239,25 +240,25 @@ def test_a_welcome_that_never_comes_is_missed_after_a_bounded_time() -> None:
 def test_refusals_come_back_as_our_errors_with_their_message(serve: Serve, tmp_path: Path) -> None:
     _, _, client = serve()
     with pytest.raises(ConfigurationError, match="can't be used"):
-        client.start_attempt("../elsewhere", SETTINGS)
+        start_attempt(client, "../elsewhere", SETTINGS)
     with pytest.raises(ConfigurationError, match="there are: none"):
-        client.start_attempt(JOB, SETTINGS, restore_from="3")
-    client.start_attempt(JOB, SETTINGS)
+        start_attempt(client, JOB, SETTINGS, restore_from="3")
+    start_attempt(client, JOB, SETTINGS)
     with pytest.raises(Fenced, match="attempt 9"):
-        client.stop(JOB, AttemptId(9))
-    client.end_attempt(JOB, AttemptId(9), "not mine")
+        client.ask(JOB, StopJob(AttemptId(9)))
+    client.ask(JOB, EndAttempt(AttemptId(9), "not mine"))
     assert not (tmp_path.parent / "elsewhere").exists()
 
 
 def test_a_corrupt_ledger_is_named_without_a_path_of_the_machine(serve: Serve, tmp_path: Path) -> None:
     first, _, client = serve()
-    client.start_attempt(JOB, SETTINGS)
+    start_attempt(client, JOB, SETTINGS)
     first.stop()
     newest = sorted((tmp_path / JOB / "ledger").iterdir())[-1]
     newest.write_bytes(newest.read_bytes()[:-20])
     _, _, client = serve()
     with pytest.raises(CheckpointCorrupted, match=f"{JOB}/ledger/{newest.name}") as caught:
-        client.start_attempt(JOB, SETTINGS)
+        start_attempt(client, JOB, SETTINGS)
     assert str(tmp_path) not in str(caught.value)
 
 
@@ -266,20 +267,20 @@ def test_no_coordinator_is_said_so_in_a_bounded_time() -> None:
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         client.wait_ready(timeout=0.2)
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
-        client.start_attempt(JOB, SETTINGS)
+        start_attempt(client, JOB, SETTINGS)
     client.close()
 
 
 def test_a_token_opens_the_door_and_nothing_else_does(serve: Serve, closing: Closing) -> None:
     _, address, client = serve(token="open sesame")
-    started = client.start_attempt(JOB, SETTINGS)
+    started = start_attempt(client, JOB, SETTINGS)
     running = subtasks(address, started.attempt, closing, token="open sesame")
     eventually(lambda: running[0].completed() >= 1, "with the token, it works")
     for wrong in (None, "open barley"):
         stranger = JobClient(address, token=wrong, patience_seconds=0)
         closing(stranger.close)
         with pytest.raises(ConfigurationError, match="token"):
-            stranger.start_attempt(JOB, SETTINGS)
+            start_attempt(stranger, JOB, SETTINGS)
         with pytest.raises(ConfigurationError, match="token"):
             next(stranger.watch(JOB))
         intruder = ScriptedSubtask(address, started.attempt, 0, token=wrong)
@@ -322,7 +323,7 @@ def test_many_subtasks_and_watchers_do_not_starve_each_other(serve: Serve, closi
     for watcher in watchers:
         watcher.__enter__()
         closing(lambda watcher=watcher: watcher.__exit__(None, None, None))  # type: ignore[misc]
-    started = client.start_attempt(JOB, replace(SETTINGS, parallelism=40))
+    started = start_attempt(client, JOB, replace(SETTINGS, parallelism=40))
     running = [ScriptedSubtask(address, started.attempt, subtask) for subtask in range(40)]
     for subtask in running:
         closing(subtask.close)
@@ -332,12 +333,12 @@ def test_many_subtasks_and_watchers_do_not_starve_each_other(serve: Serve, closi
 
 def test_where_reading_begins_is_stored_for_the_next_attempt(serve: Serve) -> None:
     _, _, client = serve()
-    first = client.start_attempt(JOB, SETTINGS)
+    first = start_attempt(client, JOB, SETTINGS)
     start = SplitPosition("in[0]", 0, [70, "id"])
     planned = StartsPlanned(first.attempt, "Latest()", (start,))
-    client.plan_starts(JOB, planned)
+    client.ask(JOB, PlanStarts(planned))
     assert first.planned is None
-    assert client.start_attempt(JOB, SETTINGS).planned == planned
+    assert start_attempt(client, JOB, SETTINGS).planned == planned
 
 
 def test_an_attempt_begins_with_more_metadata_than_a_message_to_the_coordinator_may_hold(
@@ -346,10 +347,10 @@ def test_an_attempt_begins_with_more_metadata_than_a_message_to_the_coordinator_
     _, address, client = serve()
     long = "t" * (MESSAGE_BYTES_MAX * 3 // 4)
     with Watcher(client) as watcher:
-        attempt = client.start_attempt(JOB, replace(SETTINGS, checkpoint_interval_ms=500)).attempt
+        attempt = start_attempt(client, JOB, replace(SETTINGS, checkpoint_interval_ms=500)).attempt
         for subtask in (0, 1):
             closing(ScriptedSubtask(address, attempt, subtask, transactions=(f"{long}{subtask}",)).close)
         eventually(lambda: bool(watcher.told(events.CheckpointCompleted)), "a checkpoint completes")
-    started = client.start_attempt(JOB, SETTINGS)
+    started = start_attempt(client, JOB, SETTINGS)
     assert started.latest is not None
     assert {f"{long}0", f"{long}1"} <= {committable.name for committable in started.latest.committables}

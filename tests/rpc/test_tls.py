@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from coordinator.access import ADMIN, TASK
 from coordinator.server import CoordinatorServer
 from tests.rpc.certificates import DAY, LOOPBACK, Authority, role
-from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually
+from tests.rpc.kit import JOB, PATIENCE_SECONDS, SETTINGS, ScriptedSubtask, eventually, start_attempt
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.protocol.messages import FencedOff
@@ -77,7 +77,7 @@ def calling(address: str, tls: TlsFiles | None, token: str | None = None) -> Ite
 
 def test_admins_and_tasks_talk_over_mutual_tls(tmp_path: Path, pki: Pki) -> None:
     with serving(tmp_path, pki.server) as address, calling(address, pki.admin) as client:
-        started = client.start_attempt(JOB, SETTINGS)
+        started = start_attempt(client, JOB, SETTINGS)
         running = [ScriptedSubtask(address, started.attempt, subtask, tls=pki.task) for subtask in (0, 1)]
         eventually(lambda: all(subtask.completed() >= 1 for subtask in running), "a checkpoint completes")
         for subtask in running:
@@ -88,7 +88,7 @@ def test_admins_and_tasks_talk_over_mutual_tls(tmp_path: Path, pki: Pki) -> None
 def test_a_certificate_that_is_not_trusted_opens_nothing(tmp_path: Path, pki: Pki, which: str) -> None:
     with serving(tmp_path, pki.server) as address, calling(address, pki.refused[which]) as client:
         with pytest.raises(Unavailable):
-            client.start_attempt(JOB, SETTINGS)
+            start_attempt(client, JOB, SETTINGS)
         with pytest.raises(Unavailable, match="TLS"):
             client.wait_ready(timeout=0.2)
     assert not (tmp_path / JOB).exists()
@@ -96,13 +96,13 @@ def test_a_certificate_that_is_not_trusted_opens_nothing(tmp_path: Path, pki: Pk
 
 def test_who_speaks_without_tls_is_not_answered(tmp_path: Path, pki: Pki) -> None:
     with serving(tmp_path, pki.server) as address, calling(address, None) as client, pytest.raises(Unavailable):
-        client.start_attempt(JOB, SETTINGS)
+        start_attempt(client, JOB, SETTINGS)
 
 
 def test_the_certificate_of_a_task_may_not_do_what_an_admin_may(tmp_path: Path, pki: Pki) -> None:
     with serving(tmp_path, pki.server) as address, calling(address, pki.task) as client:
         with pytest.raises(ConfigurationError, match="urn:twopc:role:admin"):
-            client.start_attempt(JOB, SETTINGS)
+            start_attempt(client, JOB, SETTINGS)
         with pytest.raises(ConfigurationError, match="urn:twopc:role:admin"):
             next(client.watch(JOB))
         with AdminClient(address, tls=pki.task) as operator:
@@ -125,9 +125,9 @@ def test_a_certificate_without_a_role_may_ask_for_health_only(tmp_path: Path, pk
     nobody = pki.authority.trusted_by(pki.authority.issue("nobody", LOOPBACK))
     with serving(tmp_path, pki.server) as address:
         with calling(address, pki.admin) as admin, calling(address, nobody) as client:
-            started = admin.start_attempt(JOB, SETTINGS)
+            started = start_attempt(admin, JOB, SETTINGS)
             with pytest.raises(ConfigurationError, match="refused the certificate"):
-                client.start_attempt(JOB, SETTINGS)
+                start_attempt(client, JOB, SETTINGS)
             subtask = ScriptedSubtask(address, started.attempt, 0, tls=nobody)
             eventually(lambda: subtask.ended, "a subtask without a role is refused")
             subtask.close()
@@ -142,16 +142,16 @@ def test_a_certificate_without_a_role_may_ask_for_health_only(tmp_path: Path, pk
 def test_a_token_is_asked_for_beside_certificates(tmp_path: Path, pki: Pki) -> None:
     with serving(tmp_path, pki.server, token="sesame") as address:
         with calling(address, pki.admin) as client, pytest.raises(ConfigurationError, match="token"):
-            client.start_attempt(JOB, SETTINGS)
+            start_attempt(client, JOB, SETTINGS)
         with calling(address, pki.admin, token="sesame") as client:
-            assert client.start_attempt(JOB, SETTINGS).attempt == 1
+            assert start_attempt(client, JOB, SETTINGS).attempt == 1
 
 
 def test_a_coordinator_may_show_a_certificate_and_ask_for_a_token_only(tmp_path: Path, pki: Pki) -> None:
     showing = TlsFiles("", pki.server.cert, pki.server.key)
     known = pki.authority.trusted_by()
     with serving(tmp_path, showing, token="sesame") as address, calling(address, known, token="sesame") as client:
-        assert client.start_attempt(JOB, SETTINGS).attempt == 1
+        assert start_attempt(client, JOB, SETTINGS).attempt == 1
 
 
 def test_files_that_can_not_work_are_named_before_anything_is_opened(tmp_path: Path, pki: Pki) -> None:

@@ -12,10 +12,10 @@ from twopc.connect import HeaderSerde
 from twopc.error_policy import ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.kafka.input.decoding import decoded
-from twopc.kafka.source import BYTES
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.record import Batch, Headers, RecordError, Stage
 from twopc.runtime.record_errors import RecordErrors
+from twopc.serde import BYTES
 from twopc.testing.rows import InputRow, keys_in, values_in
 
 GOOD: Headers = [("trace", b"7")]

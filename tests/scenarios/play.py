@@ -8,7 +8,6 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from coordinator.events import StopJob
 from tests.scenarios.script import Script
 from tests.scenarios.transcript import TranscriptWorld
 from tests.simulation.faults import UNLIMITED, Faults, draw
@@ -17,6 +16,7 @@ from tests.simulation.patches import playing
 from tests.simulation.run import Simulation
 from tests.simulation.verdict import judge_run
 from twopc.config import NO_TIMEOUT_MS
+from twopc.protocol.requests import StopJob
 
 LONGEST_MS = 120_000
 OUTPUT = KAFKA_TOPICS[FIRST_SINK]

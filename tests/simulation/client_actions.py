@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from coordinator.events import DisposeCheckpoint, Rescale, StopJob, TriggerCheckpoint
 from tests.simulation.coordinator import SimCoordinator
 from tests.simulation.disk import CheckpointFolder
 from tests.simulation.job import JOB
@@ -19,6 +18,7 @@ from twopc import events
 from twopc.errors import TwoPhaseCommitError
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import NO_ATTEMPT
+from twopc.protocol.requests import DisposeCheckpoint, Rescale, StopJob, TriggerCheckpoint
 
 
 class ClientActions:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from coordinator.events import SessionId
-from coordinator.in_process_client import DirectClient
 from coordinator.jobs import Jobs
 from tests.simulation.clocks import SimClock
 from tests.simulation.coordinator_judge import CoordinatorJudge
@@ -19,11 +18,13 @@ from twopc import events
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.messages import FencedOff, ToSubtask
+from twopc.protocol.requests import Request
 
 DEADLINE_SECONDS = 0.2
 CALM_DEADLINE_SECONDS = 2.0
 """How long who calls waits for an answer; who asks a paused coordinator often in the calm phase finds nothing new."""
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -160,16 +161,19 @@ class SimCoordinator:
         self._arm()
 
 
-class SimJobClient(DirectClient):
+class SimJobClient:
     """Asks whichever coordinator has the address at the time, over calls that fail."""
 
     def __init__(self, find: Callable[[], SimCoordinator | None]) -> None:
         self._find = find
 
     def status(self, job: str) -> tuple[events.CoordinatorEvent, ...]:
-        return self.ask(lambda jobs: jobs.status(job))
+        return self._do(lambda jobs: jobs.status(job))
 
-    def ask(self, do: Callable[[Jobs], T]) -> T:
+    def ask(self, job: str, request: Request[A]) -> A:
+        return self._do(lambda jobs: jobs.answer(job, request))
+
+    def _do(self, do: Callable[[Jobs], T]) -> T:
         coordinator = self._find()
         if coordinator is None:
             raise Unavailable("simulated: no coordinator listens")

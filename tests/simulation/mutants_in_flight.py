@@ -15,7 +15,6 @@ import twopc.protocol.ledger_state
 from coordinator.attempt import RunningAttempt
 from coordinator.checkpoint import InFlight
 from coordinator.core import Core
-from coordinator.events import StopJob
 from coordinator.failures import Failures
 from coordinator.requests import stop_to_store
 from coordinator.retention import to_forget
@@ -27,6 +26,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_state import LedgerState
 from twopc.protocol.messages import Ack
+from twopc.protocol.requests import StopJob
 from twopc.protocol.subtask_state import CommitPending, SubtaskState
 
 _on = SubtaskState.on

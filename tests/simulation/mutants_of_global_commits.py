@@ -18,6 +18,7 @@ from twopc.protocol.attempts import GlobalCommit
 from twopc.protocol.completed_checkpoint import CompletedCheckpoint
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.ledger_state import LedgerState
+from twopc.protocol.requests import ConfirmCommittables, NextGlobalCommit
 from twopc.sink import Outcome, Settled
 
 _COMMITTING = {"commits_globally": True}
@@ -33,8 +34,9 @@ _BUSY = _COMMITTING | {
 
 def _confirm_first(action: CommitGlobally, edge: Any) -> None:
     job, attempt = action.context.job, action.context.attempt
-    while (due := edge.coordinator.next_global_commit(job, attempt)) is not None:
-        edge.coordinator.confirm(job, attempt, due.checkpoint_id, [item.name for item in due.committables])
+    while (due := edge.coordinator.ask(job, NextGlobalCommit(attempt))) is not None:
+        names = tuple(item.name for item in due.committables)
+        edge.coordinator.ask(job, ConfirmCommittables(attempt, due.checkpoint_id, names))
         edge.sink.commit_globally(action.context, due)
 
 

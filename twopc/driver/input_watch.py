@@ -25,6 +25,7 @@ from twopc.graph import JobDefinition
 from twopc.input_now import HiddenInput, InputNow, KeysNow, Places
 from twopc.key_spread import keys_apart
 from twopc.listing import listed
+from twopc.protocol import requests
 from twopc.source import Source, SourcePlanner, Split
 
 FIRST_SECONDS = 10.0
@@ -81,7 +82,7 @@ class NoteInput(Action[None]):
     notes: tuple[str, ...]
 
     def carry_out(self, edge: Edge) -> None:
-        edge.coordinator.note_input(self.context.job, self.context.attempt, self.notes)
+        edge.coordinator.ask(self.context.job, requests.NoteInput(self.context.attempt, self.notes))
 
 
 @dataclass(frozen=True, slots=True)

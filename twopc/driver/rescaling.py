@@ -15,6 +15,7 @@ from twopc.context import JobContext
 from twopc.driver.edge import Edge
 from twopc.driver.effects import Action, Log, Notice
 from twopc.driver.restart import PlannedRestart
+from twopc.protocol import requests
 from twopc.protocol.ids import CheckpointId
 
 
@@ -47,7 +48,9 @@ class RefuseRescale(Action[None]):
     message: str
 
     def carry_out(self, edge: Edge) -> None:
-        edge.coordinator.refuse_rescale(self.context.job, self.context.attempt, self.request_id, self.message)
+        edge.coordinator.ask(
+            self.context.job, requests.RefuseRescale(self.context.attempt, self.request_id, self.message)
+        )
 
 
 @dataclass(slots=True)

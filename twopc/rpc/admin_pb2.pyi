@@ -7,6 +7,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class CheckpointSettings(_message.Message):
+    __slots__ = ("interval_ms", "timeout_ms", "min_pause_ms", "max_concurrent", "tolerable_failures", "retained")
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MIN_PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENT_FIELD_NUMBER: _ClassVar[int]
+    TOLERABLE_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    RETAINED_FIELD_NUMBER: _ClassVar[int]
+    interval_ms: int
+    timeout_ms: int
+    min_pause_ms: int
+    max_concurrent: int
+    tolerable_failures: int
+    retained: int
+    def __init__(self, interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., min_pause_ms: _Optional[int] = ..., max_concurrent: _Optional[int] = ..., tolerable_failures: _Optional[int] = ..., retained: _Optional[int] = ...) -> None: ...
+
 class ListJobsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
@@ -69,7 +85,7 @@ class JobDescription(_message.Message):
     problem: str
     attempt: int
     parallelism: int
-    settings: _control_pb2.CheckpointSettings
+    settings: CheckpointSettings
     restored: int
     started_ms: int
     stop_requested: bool
@@ -81,7 +97,7 @@ class JobDescription(_message.Message):
     completed: int
     failed: int
     input_notes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[_control_pb2.CheckpointSettings, _Mapping]] = ..., restored: _Optional[int] = ..., started_ms: _Optional[int] = ..., stop_requested: _Optional[bool] = ..., subtasks: _Optional[_Iterable[_Union[SubtaskDescription, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[CheckpointInFlight, _Mapping]]] = ..., queued: _Optional[_Iterable[_Union[QueuedRequest, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptCheckpoint, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[FailedCheckpoint, _Mapping]]] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., input_notes: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., phase: _Optional[str] = ..., problem: _Optional[str] = ..., attempt: _Optional[int] = ..., parallelism: _Optional[int] = ..., settings: _Optional[_Union[CheckpointSettings, _Mapping]] = ..., restored: _Optional[int] = ..., started_ms: _Optional[int] = ..., stop_requested: _Optional[bool] = ..., subtasks: _Optional[_Iterable[_Union[SubtaskDescription, _Mapping]]] = ..., in_flight: _Optional[_Iterable[_Union[CheckpointInFlight, _Mapping]]] = ..., queued: _Optional[_Iterable[_Union[QueuedRequest, _Mapping]]] = ..., kept: _Optional[_Iterable[_Union[KeptCheckpoint, _Mapping]]] = ..., failures: _Optional[_Iterable[_Union[FailedCheckpoint, _Mapping]]] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., input_notes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubtaskDescription(_message.Message):
     __slots__ = ("subtask", "attached", "at_end", "pid", "host", "progress", "committed")

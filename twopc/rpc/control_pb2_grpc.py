@@ -113,50 +113,10 @@ class JobControlStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.StartAttempt = channel.unary_unary(
-                '/twopc.rpc.JobControl/StartAttempt',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.StartAttemptRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.StartAttemptResponse.FromString,
-                _registered_method=True)
-        self.Confirm = channel.unary_unary(
-                '/twopc.rpc.JobControl/Confirm',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.ConfirmRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.ConfirmResponse.FromString,
-                _registered_method=True)
-        self.NextGlobalCommit = channel.unary_unary(
-                '/twopc.rpc.JobControl/NextGlobalCommit',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.NextGlobalCommitRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.NextGlobalCommitResponse.FromString,
-                _registered_method=True)
-        self.SettleLoss = channel.unary_unary(
-                '/twopc.rpc.JobControl/SettleLoss',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.SettleLossRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.SettleLossResponse.FromString,
-                _registered_method=True)
-        self.PlanStarts = channel.unary_unary(
-                '/twopc.rpc.JobControl/PlanStarts',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.PlanStartsRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.PlanStartsResponse.FromString,
-                _registered_method=True)
-        self.Stop = channel.unary_unary(
-                '/twopc.rpc.JobControl/Stop',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.StopRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.StopResponse.FromString,
-                _registered_method=True)
-        self.RefuseRescale = channel.unary_unary(
-                '/twopc.rpc.JobControl/RefuseRescale',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.FromString,
-                _registered_method=True)
-        self.NoteInput = channel.unary_unary(
-                '/twopc.rpc.JobControl/NoteInput',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.NoteInputRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.NoteInputResponse.FromString,
-                _registered_method=True)
-        self.EndAttempt = channel.unary_unary(
-                '/twopc.rpc.JobControl/EndAttempt',
-                request_serializer=twopc_dot_rpc_dot_control__pb2.EndAttemptRequest.SerializeToString,
-                response_deserializer=twopc_dot_rpc_dot_control__pb2.EndAttemptResponse.FromString,
+        self.Ask = channel.unary_unary(
+                '/twopc.rpc.JobControl/Ask',
+                request_serializer=twopc_dot_rpc_dot_control__pb2.AskRequest.SerializeToString,
+                response_deserializer=twopc_dot_rpc_dot_control__pb2.AskResponse.FromString,
                 _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/twopc.rpc.JobControl/Watch',
@@ -169,64 +129,8 @@ class JobControlServicer:
     """What a driver asks of the coordinator, and what a person may watch.
     """
 
-    def StartAttempt(self, request, context):
-        """Creates attempt n+1, which fences every smaller one, and returns what to restore and what to settle.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Confirm(self, request, context):
-        """Stores that these committables are committed. Answers after the fact is durable.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def NextGlobalCommit(self, request, context):
-        """What the global committers have to commit next, for the driver of this attempt: the oldest checkpoint first.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SettleLoss(self, request, context):
-        """Stores what becomes of committables that are lost. Answers after the fact is durable.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def PlanStarts(self, request, context):
-        """Stores where an attempt without anything to restore begins to read. Answers after the fact is durable.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Stop(self, request, context):
-        """Asks for a final checkpoint: subtasks read nothing more after it, commit, and end.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RefuseRescale(self, request, context):
-        """The driver can't run as many subtasks as somebody wants: who asked is told why.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def NoteInput(self, request, context):
-        """What people should know of an attempt's input: in place of what was said of it before; nothing: all is well.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def EndAttempt(self, request, context):
-        """The driver ends an attempt (failed or finished): pending checkpoints are aborted, late messages ignored.
+    def Ask(self, request, context):
+        """Answers a request of twopc.protocol.requests about a job; one that changes something, when that is durable.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -242,50 +146,10 @@ class JobControlServicer:
 
 def add_JobControlServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'StartAttempt': grpc.unary_unary_rpc_method_handler(
-                    servicer.StartAttempt,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.StartAttemptRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.StartAttemptResponse.SerializeToString,
-            ),
-            'Confirm': grpc.unary_unary_rpc_method_handler(
-                    servicer.Confirm,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.ConfirmRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.ConfirmResponse.SerializeToString,
-            ),
-            'NextGlobalCommit': grpc.unary_unary_rpc_method_handler(
-                    servicer.NextGlobalCommit,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.NextGlobalCommitRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.NextGlobalCommitResponse.SerializeToString,
-            ),
-            'SettleLoss': grpc.unary_unary_rpc_method_handler(
-                    servicer.SettleLoss,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.SettleLossRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.SettleLossResponse.SerializeToString,
-            ),
-            'PlanStarts': grpc.unary_unary_rpc_method_handler(
-                    servicer.PlanStarts,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.PlanStartsRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.PlanStartsResponse.SerializeToString,
-            ),
-            'Stop': grpc.unary_unary_rpc_method_handler(
-                    servicer.Stop,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.StopRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.StopResponse.SerializeToString,
-            ),
-            'RefuseRescale': grpc.unary_unary_rpc_method_handler(
-                    servicer.RefuseRescale,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.SerializeToString,
-            ),
-            'NoteInput': grpc.unary_unary_rpc_method_handler(
-                    servicer.NoteInput,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.NoteInputRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.NoteInputResponse.SerializeToString,
-            ),
-            'EndAttempt': grpc.unary_unary_rpc_method_handler(
-                    servicer.EndAttempt,
-                    request_deserializer=twopc_dot_rpc_dot_control__pb2.EndAttemptRequest.FromString,
-                    response_serializer=twopc_dot_rpc_dot_control__pb2.EndAttemptResponse.SerializeToString,
+            'Ask': grpc.unary_unary_rpc_method_handler(
+                    servicer.Ask,
+                    request_deserializer=twopc_dot_rpc_dot_control__pb2.AskRequest.FromString,
+                    response_serializer=twopc_dot_rpc_dot_control__pb2.AskResponse.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -305,7 +169,7 @@ class JobControl:
     """
 
     @staticmethod
-    def StartAttempt(request,
+    def Ask(request,
             target,
             options=(),
             channel_credentials=None,
@@ -318,225 +182,9 @@ class JobControl:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/twopc.rpc.JobControl/StartAttempt',
-            twopc_dot_rpc_dot_control__pb2.StartAttemptRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.StartAttemptResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Confirm(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/twopc.rpc.JobControl/Confirm',
-            twopc_dot_rpc_dot_control__pb2.ConfirmRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.ConfirmResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def NextGlobalCommit(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/twopc.rpc.JobControl/NextGlobalCommit',
-            twopc_dot_rpc_dot_control__pb2.NextGlobalCommitRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.NextGlobalCommitResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SettleLoss(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/twopc.rpc.JobControl/SettleLoss',
-            twopc_dot_rpc_dot_control__pb2.SettleLossRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.SettleLossResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def PlanStarts(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/twopc.rpc.JobControl/PlanStarts',
-            twopc_dot_rpc_dot_control__pb2.PlanStartsRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.PlanStartsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Stop(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/twopc.rpc.JobControl/Stop',
-            twopc_dot_rpc_dot_control__pb2.StopRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.StopResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RefuseRescale(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/twopc.rpc.JobControl/RefuseRescale',
-            twopc_dot_rpc_dot_control__pb2.RefuseRescaleRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.RefuseRescaleResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def NoteInput(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/twopc.rpc.JobControl/NoteInput',
-            twopc_dot_rpc_dot_control__pb2.NoteInputRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.NoteInputResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def EndAttempt(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/twopc.rpc.JobControl/EndAttempt',
-            twopc_dot_rpc_dot_control__pb2.EndAttemptRequest.SerializeToString,
-            twopc_dot_rpc_dot_control__pb2.EndAttemptResponse.FromString,
+            '/twopc.rpc.JobControl/Ask',
+            twopc_dot_rpc_dot_control__pb2.AskRequest.SerializeToString,
+            twopc_dot_rpc_dot_control__pb2.AskResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,14 +6,14 @@ A field that may be None has presence on the wire, and is absent then. What can'
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
 from twopc import events
-from twopc.errors import ProtocolViolation
+from twopc.errors import ConfigurationError, ProtocolViolation
 from twopc.protocol.canonical import canonical
-from twopc.protocol.codec import Mismatch, from_json, tag_of, to_json
+from twopc.protocol.codec import Mismatch, Newer, from_json, tag_of, to_json
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -41,10 +41,28 @@ def decode_value(kind: type[T], data: bytes) -> T | None:
     """Return what `encode_value` was given; raise ProtocolViolation."""
     if not data:
         return None
+    return cast(T, decode_one(kind, data, f"a {kind.__name__}"))
+
+
+def encode_one(value: object, kinds: Any) -> bytes:
+    """Return the JSON of a value of one of several kinds."""
+    return canonical(to_json(value, kinds))
+
+
+def decode_one(kinds: Any, data: bytes, what: str) -> Any:
+    """Return what `encode_one` was given, `what` for people.
+
+    Raises ConfigurationError where there is something in it that only a newer version knows, else ProtocolViolation.
+    """
     try:
-        return from_json(kind, json.loads(data))
+        return from_json(kinds, json.loads(data))
+    except Newer as error:
+        raise ConfigurationError(
+            f"the other side sent {what} that this version of twopc does not know: run the same version on both sides. "
+            f"It {error}"
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise ProtocolViolation(f"the other side sent a {kind.__name__} that can't be read: {error}") from error
+        raise ProtocolViolation(f"the other side sent {what} that can't be read: {error}") from error
 
 
 def encode_event(event: events.CoordinatorEvent) -> bytes:
@@ -54,11 +72,7 @@ def encode_event(event: events.CoordinatorEvent) -> bytes:
 
 def decode_event(data: bytes) -> events.CoordinatorEvent:
     """Return the event that this JSON holds; raise ProtocolViolation."""
-    try:
-        event: events.CoordinatorEvent = from_json(events.CoordinatorEvent, json.loads(data))
-    except (ValueError, RecursionError) as error:
-        raise ProtocolViolation(f"the other side sent an event that can't be read: {error}") from error
-    return event
+    return cast(events.CoordinatorEvent, decode_one(events.CoordinatorEvent, data, "an event"))
 
 
 def field_of(kind: Any) -> str:

@@ -6,37 +6,28 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 import grpc
 
 from twopc import events
-from twopc.config import RunSettings
 from twopc.errors import Unavailable
-from twopc.protocol.attempts import NO_TRACES, GlobalCommit, StartedAttempt, Traces
-from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.ids import NO_ATTEMPT, AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.planned_starts import StartsPlanned
+from twopc.protocol.requests import DriverRequest, Request, StartAttempt, redacted
 from twopc.rpc import control_pb2 as pb
 from twopc.rpc.channel import credentials, open_channel
 from twopc.rpc.control_pb2_grpc import JobControlStub
-from twopc.rpc.fields import (
-    decode_event,
-    decode_value,
-    encode,
-    encode_value,
-)
+from twopc.rpc.fields import decode_event, decode_value, encode_one
 from twopc.rpc.redaction import redact
 from twopc.rpc.status import error_of
 from twopc.rpc.tls import TlsFiles
-
-__all__ = ["JobClient", "StartedAttempt"]
 
 CALL_SECONDS = 15.0
 RETRY_SECONDS = 0.2
 
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -65,99 +56,14 @@ class JobClient:
                 "do both sides use TLS with certificates that the other trusts, or neither?"
             ) from None
 
-    def start_attempt(
-        self,
-        job: str,
-        settings: RunSettings,
-        restore_from: str = "latest",
-        traces: Traces = NO_TRACES,
-        *,
-        restart: bool = False,
-        restart_of: AttemptId = NO_ATTEMPT,
-    ) -> StartedAttempt:
-        """Create the next attempt, greater than all that left `traces`, which fences every earlier one.
-
-        `restore_from` is "latest", "none" or an id. Raises ConfigurationError if the latest is to be restored, and the
-        ledger knows too little of who left the traces. After a `restart` a stop that was asked for is still wanted.
-        `restart_of` is the attempt that failed, if it is known: raises Fenced if the job has had a later one since.
-        """
-        answer = self._call(
-            self._stub.StartAttempt,
-            pb.StartAttemptRequest(
-                job=job,
-                parallelism=settings.parallelism,
-                settings=encode(settings.checkpoint_settings(), pb.CheckpointSettings),
-                restore_from=restore_from,
-                traces=encode(traces, pb.Traces),
-                restart=restart,
-                restart_of=restart_of,
-                host=socket.gethostname(),
-                pid=os.getpid(),
-            ),
-        )
-        earlier = [decode_value(CheckpointMetadata, data) for data in answer.earlier_json]
-        return StartedAttempt(
-            attempt=AttemptId(answer.attempt),
-            latest=decode_value(CheckpointMetadata, answer.latest_json),
-            restored=decode_value(CheckpointMetadata, answer.restored_json),
-            confirmed=frozenset(answer.confirmed),
-            earlier_attempts=answer.earlier_attempts,
-            lost=frozenset(answer.lost),
-            earlier=tuple(each for each in earlier if each is not None),
-            planned=decode_value(StartsPlanned, answer.planned_json),
-        )
-
-    def confirm(self, job: str, attempt: AttemptId, checkpoint_id: CheckpointId, names: Sequence[str]) -> None:
-        """Have it stored that these committables are committed; returns when that is durable."""
-        request = pb.ConfirmRequest(job=job, attempt=attempt, checkpoint_id=checkpoint_id, committables=names)
-        self._call(self._stub.Confirm, request)
-
-    def next_global_commit(self, job: str, attempt: AttemptId) -> GlobalCommit | None:
-        """Return what global committers have to commit next; None where they have committed all that has completed."""
-        answer = self._call(self._stub.NextGlobalCommit, pb.NextGlobalCommitRequest(job=job, attempt=attempt))
-        return decode_value(GlobalCommit, answer.commit_json)
-
-    def settle_loss(
-        self,
-        job: str,
-        attempt: AttemptId,
-        checkpoint_id: CheckpointId,
-        names: Sequence[str],
-        bases: Mapping[SubtaskIndex, CheckpointId],
-        message: str,
-    ) -> None:
-        """Have it stored what becomes of these committables, which are lost; returns when that is durable."""
-        request = pb.SettleLossRequest(
-            job=job,
-            attempt=attempt,
-            checkpoint_id=checkpoint_id,
-            committables=names,
-            bases=[pb.SubtaskBase(subtask=subtask, checkpoint_id=base) for subtask, base in sorted(bases.items())],
-            message=message,
-        )
-        self._call(self._stub.SettleLoss, request)
-
-    def plan_starts(self, job: str, planned: StartsPlanned) -> None:
-        """Have it stored where an attempt begins to read; returns when that is durable."""
-        self._call(self._stub.PlanStarts, pb.PlanStartsRequest(job=job, planned_json=encode_value(planned)))
-
-    def stop(self, job: str, attempt: AttemptId) -> None:
-        """Ask for a final checkpoint, after which the job finishes."""
-        self._call(self._stub.Stop, pb.StopRequest(job=job, attempt=attempt))
-
-    def refuse_rescale(self, job: str, attempt: AttemptId, request_id: str, message: str) -> None:
-        """Tell who asked for another number of subtasks why that can't be."""
-        request = pb.RefuseRescaleRequest(job=job, attempt=attempt, request_id=request_id, message=redact(message))
-        self._call(self._stub.RefuseRescale, request)
-
-    def note_input(self, job: str, attempt: AttemptId, notes: Sequence[str]) -> None:
-        """Say what of the attempt's input is hidden, or not read, in place of what was said before."""
-        request = pb.NoteInputRequest(job=job, attempt=attempt, notes=map(redact, notes))
-        self._call(self._stub.NoteInput, request)
-
-    def end_attempt(self, job: str, attempt: AttemptId, reason: str) -> None:
-        """Say that the attempt is over; one that is over already is fine."""
-        self._call(self._stub.EndAttempt, pb.EndAttemptRequest(job=job, attempt=attempt, reason=redact(reason)))
+    def ask(self, job: str, request: Request[A]) -> A:
+        """Return the coordinator's answer; raise what it answers with, or Unavailable."""
+        shown: Request[Any] = request
+        if isinstance(request, StartAttempt):
+            shown = replace(request, host=socket.gethostname(), pid=os.getpid())
+        asked = encode_one(redacted(shown, redact), DriverRequest)
+        answer = self._call(self._stub.Ask, pb.AskRequest(job=job, request_json=asked))
+        return cast(A, None if request.ANSWER is None else decode_value(request.ANSWER, answer.answer_json))
 
     def watch(self, job: str) -> Iterator[events.CoordinatorEvent]:
         """Yield every event of a job from now on, its status first, then how its attempt ended if it has.

@@ -21,12 +21,12 @@ from twopc.kafka.input.read_rows import ReadRows
 from twopc.kafka.output.handover import ClientColumns, handover
 from twopc.kafka.output.topic_output import TopicOutput
 from twopc.kafka.output.tracked_producer import TrackedProducer
-from twopc.kafka.source import BYTES
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.kafka.topics.output_topics import BrokerTopics
 from twopc.operators import Filter, MapBatches
 from twopc.packed_column import Buffers, PackedColumn
 from twopc.record import Batch, RecordsRefused
+from twopc.serde import BYTES
 from twopc.testing.states import DictStore
 
 NewTopic = Callable[[], str]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from twopc.context import JobContext
 from twopc.driver.edge import Edge
 from twopc.driver.effects import Action
+from twopc.protocol import requests
 from twopc.protocol.attempts import StartedAttempt, Traces
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import StartsPlanned
@@ -23,14 +24,16 @@ class StartAttempt(Action[StartedAttempt]):
     restart: bool
 
     def carry_out(self, edge: Edge) -> StartedAttempt:
-        return edge.coordinator.start_attempt(
-            self.context.job,
-            self.context.settings,
+        settings = self.context.settings
+        request = requests.StartAttempt(
+            settings.parallelism,
+            settings.checkpoint_settings(),
             self.restore_from,
             self.traces,
             restart=self.restart,
             restart_of=self.context.attempt,
         )
+        return edge.coordinator.ask(self.context.job, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class StoreStarts(Action[None]):
     planned: StartsPlanned
 
     def carry_out(self, edge: Edge) -> None:
-        edge.coordinator.plan_starts(self.job, self.planned)
+        edge.coordinator.ask(self.job, requests.PlanStarts(self.planned))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ class Confirm(Action[None]):
     names: tuple[str, ...] = ()
 
     def carry_out(self, edge: Edge) -> None:
-        edge.coordinator.confirm(self.context.job, self.context.attempt, self.checkpoint_id, self.names)
+        request = requests.ConfirmCommittables(self.context.attempt, self.checkpoint_id, self.names)
+        edge.coordinator.ask(self.context.job, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,9 @@ class SettleLoss(Action[None]):
     message: str
 
     def carry_out(self, edge: Edge) -> None:
-        edge.coordinator.settle_loss(
-            self.context.job, self.context.attempt, self.checkpoint_id, self.names, self.bases, self.message
-        )
+        bases = tuple(sorted(self.bases.items()))
+        request = requests.SettleLoss(self.context.attempt, self.checkpoint_id, self.names, bases, self.message)
+        edge.coordinator.ask(self.context.job, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class RequestStop(Action[None]):
     context: JobContext
 
     def carry_out(self, edge: Edge) -> None:
-        edge.coordinator.stop(self.context.job, self.context.attempt)
+        edge.coordinator.ask(self.context.job, requests.StopJob(self.context.attempt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +94,4 @@ class EndAttempt(Action[None]):
     reason: str
 
     def carry_out(self, edge: Edge) -> None:
-        edge.coordinator.end_attempt(self.context.job, self.context.attempt, self.reason)
+        edge.coordinator.ask(self.context.job, requests.EndAttempt(self.context.attempt, self.reason))

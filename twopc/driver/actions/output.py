@@ -9,6 +9,7 @@ from twopc.driver.edge import Edge
 from twopc.driver.effects import Action
 from twopc.errors import Unavailable
 from twopc.faults.crash_table import CrashPoint
+from twopc.protocol import requests
 from twopc.protocol.attempts import GlobalCommit, Traces
 from twopc.protocol.facts import Committable, KnownOutput
 from twopc.sink import Committer, Settled
@@ -113,12 +114,12 @@ class CommitGlobally(Action[None]):
 
     def carry_out(self, edge: Edge) -> None:
         job, attempt = self.context.job, self.context.attempt
-        while (due := edge.coordinator.next_global_commit(job, attempt)) is not None:
+        while (due := edge.coordinator.ask(job, requests.NextGlobalCommit(attempt))) is not None:
             edge.reached(CrashPoint.BEFORE_GLOBAL_COMMIT, due.checkpoint_id)
             edge.sink.commit_globally(self.context, due)
             edge.reached(CrashPoint.AFTER_GLOBAL_COMMIT, due.checkpoint_id)
             names = tuple(item.name for item in due.committables)
-            edge.coordinator.confirm(job, attempt, due.checkpoint_id, names)
+            edge.coordinator.ask(job, requests.ConfirmCommittables(attempt, due.checkpoint_id, names))
             edge.reached(CrashPoint.AFTER_GLOBAL_CONFIRM, due.checkpoint_id)
 
 
@@ -129,7 +130,7 @@ class FindGlobalCommit(Action[GlobalCommit | None]):
     context: JobContext
 
     def carry_out(self, edge: Edge) -> GlobalCommit | None:
-        return edge.coordinator.next_global_commit(self.context.job, self.context.attempt)
+        return edge.coordinator.ask(self.context.job, requests.NextGlobalCommit(self.context.attempt))
 
 
 def _committer(edge: Edge) -> Committer:

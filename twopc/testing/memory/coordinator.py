@@ -7,8 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TypeVar
 
-from coordinator.events import Attached, MessageReceived, SessionId, TriggerCheckpoint
-from coordinator.in_process_client import DirectClient
+from coordinator.events import Attached, MessageReceived, SessionId
 from coordinator.jobs import Jobs
 from coordinator.ledger import Ledger
 from twopc import events
@@ -17,9 +16,10 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, SubtaskIndex
 from twopc.protocol.messages import ToCoordinator, ToSubtask
+from twopc.protocol.requests import Request, TriggerCheckpoint
 from twopc.storage.memory import MemoryStore
 
-T = TypeVar("T")
+A = TypeVar("A")
 
 
 class DirectLink:
@@ -59,7 +59,7 @@ class DirectLink:
             self._take(MessageReceived(self._session, self._outbox.popleft()))
 
 
-class DirectCoordinator(DirectClient):
+class DirectCoordinator:
     """Answers a driver, and lets subtasks in; `store` outlives it."""
 
     def __init__(self, store: MemoryStore, clock: Clock, publish: Callable[[events.CoordinatorEvent], None]) -> None:
@@ -83,8 +83,9 @@ class DirectCoordinator(DirectClient):
         """Do what is due by now."""
         self._jobs.tick()
 
-    def ask(self, do: Callable[[Jobs], T]) -> T:
-        return do(self._jobs)
+    def ask(self, job: str, request: Request[A]) -> A:
+        """Answer a driver."""
+        return self._jobs.answer(job, request)
 
     # Where the decisions of the jobs go.
 

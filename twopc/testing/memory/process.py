@@ -39,6 +39,7 @@ from twopc.job_connectors import JobSink
 from twopc.protocol.checkpoints import LATEST
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId
+from twopc.protocol.requests import NextGlobalCommit
 from twopc.sink import Committer
 from twopc.source import Source
 from twopc.storage.memory import MemoryStore
@@ -180,7 +181,7 @@ class MemoryProcess:
     def _commit_globally(self) -> None:
         """Let the driver commit for all subtasks what is due, however often it has to try."""
         coordinator, progress = self._coordinator, self._driver.progress
-        while not self.over and coordinator.next_global_commit(self._job, progress.current.attempt) is not None:
+        while not self.over and coordinator.ask(self._job, NextGlobalCommit(progress.current.attempt)) is not None:
             if self._events or self._stage is None:
                 self._turn()
             else:
