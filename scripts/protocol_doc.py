@@ -1,4 +1,4 @@
-"""Writes the generated parts of docs/protocol.md: `python -m scripts.protocol_doc`. A test says when they are stale."""
+"""Writes the generated parts of the docs: `python -m scripts.protocol_doc`. A test says when they are stale."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from scripts.protocol_tables import TABLES
 
-DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "protocol.md"
+_DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCUMENTS = (_DOCS / "protocol.md", _DOCS / "settings.md")
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -23,5 +24,6 @@ def parts(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(refreshed(DOCUMENT.read_text()))
-    sys.stdout.write(f"{DOCUMENT.name}: {', '.join(parts(DOCUMENT.read_text()))}\n")
+    for document in DOCUMENTS:
+        document.write_text(refreshed(document.read_text()))
+        sys.stdout.write(f"{document.name}: {', '.join(parts(document.read_text()))}\n")

@@ -1,4 +1,4 @@
-"""The tables of docs/protocol.md that say what the code does, made by asking the code."""
+"""The tables of the docs that say what the code does, made by asking the code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, get_args
 from coordinator.checkpoint import CHECKPOINT_TRANSITIONS, CheckpointPhase
 from coordinator.status import PHASE_CHANGES, Phase
 from twopc import events
+from twopc.config import RunSettings
 from twopc.faults.crash_table import CrashPoint
 from twopc.kafka.clients.described_transaction import BrokerState, Described
 from twopc.kafka.transactions.slots import SLOT_TRANSITIONS, SlotState
@@ -31,6 +32,7 @@ from twopc.protocol.messages import (
     Welcome,
 )
 from twopc.protocol.subtask_state import CommitPending, End, PreCommitted, SubtaskState
+from twopc.setting import settings_of
 
 _RECORDED = Recorded(producer_id=7, producer_epoch=3, start_ms=1_000, topic_ids={"out": "id"})
 _STARTS = {"its own": 1_000, "later": 2_000, "earlier": 500, "none (-1)": -1}
@@ -223,7 +225,17 @@ def _word(verdict: Verdict) -> str:
     return words[type(verdict).__name__]
 
 
+def settings() -> str:
+    """Every setting of a run, as it is declared."""
+    rows = [
+        (" ".join(f"`{flag}`" for flag in each.flags) or "-", f"`{each.variable}`", each.default, each.help)
+        for each in settings_of(RunSettings).values()
+    ]
+    return table(["option", "environment", "default", "what it is"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "settings": settings,
     "messages": messages,
     "events": job_events,
     "ledger": ledger_facts,

@@ -51,7 +51,6 @@ def test_a_keyword_of_none_and_an_empty_variable_count_as_not_given(monkeypatch:
         ({"checkpoint_interval": "2s"}, RunSettings(checkpoint_interval_ms=2_000)),
         ({"checkpoint_interval_ms": 2_000}, RunSettings(checkpoint_interval_ms=2_000)),
         ({"transaction_timeout": "1m"}, RunSettings(transaction_timeout_ms=60_000)),
-        ({"from": "none"}, RunSettings(restore_from="none")),
         ({"until_end": True}, RunSettings(until_end=True)),
     ],
 )
@@ -65,9 +64,11 @@ def test_the_environment_can_set_a_switch(monkeypatch: pytest.MonkeyPatch, text:
     assert RunSettings.resolve().until_end is value
 
 
-def test_the_environment_can_set_what_the_command_line_calls_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TWOPC_FROM", "12")
-    assert RunSettings.resolve().restore_from == "12"
+@pytest.mark.parametrize("given", [["a", "b"], ("a", "b"), "a, b,"])
+def test_several_values_are_a_list_or_text_with_commas(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert RunSettings.resolve(drop_inputs=given).drop_inputs == ("a", "b")
+    monkeypatch.setenv("TWOPC_DROP_STATES", "a, b,")
+    assert RunSettings.resolve().drop_states == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,8 @@ def test_the_environment_can_set_what_the_command_line_calls_from(monkeypatch: p
         ({"checkpoint_interval": "1s", "checkpoint_interval_ms": 5}, "checkpoint_interval.* say the same thing"),
         ({"until_end": "maybe"}, "until_end: 'maybe' is not true or false"),
         ({"bootstrap_servers": ["a:1"]}, "bootstrap_servers: .* is not text"),
+        ({"drop_inputs": 7}, "drop_inputs: 7 is not a list of texts"),
+        ({"drop_inputs": ["a", 7]}, "drop_inputs: .* is not a list of texts"),
         ({"checkpoint_inline_bytes": -1}, "checkpoint_inline_bytes must be from 0 to 65536, but is -1"),
         ({"checkpoint_inline_bytes": 65_537}, "checkpoint_inline_bytes .* larger state belongs in files"),
         ({"host": "cloud"}, "host must be one of spark, process, inline, but is 'cloud'"),

@@ -15,7 +15,8 @@ from typing import Any
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.logs import FORMATS, LEVELS
-from twopc.protocol.attempts import CheckpointSettings
+from twopc.protocol.attempts import MOST_CONCURRENT, CheckpointSettings
+from twopc.setting import setting, settings_of
 from twopc.storage.open import absolute_place, open_store
 from twopc.variables import PREFIX, name_unknown
 
@@ -50,12 +51,7 @@ _PATHS = ("kafka_config", "checkpoint_dir", "coordinator_ca", "coordinator_cert"
 RESTART_STRATEGIES = ("exponential-delay", "fixed-delay", "none")
 """After a failure: see `twopc.driver.restart`."""
 
-_ONE_OF = {
-    "host": ("spark", "process", "inline"),
-    "restart_strategy": RESTART_STRATEGIES,
-    "log_level": LEVELS,
-    "log_format": FORMATS,
-}
+HOSTS = ("spark", "process", "inline")
 
 
 def require_assertions() -> None:
@@ -68,112 +64,125 @@ def require_assertions() -> None:
 class RunSettings:
     """The settings of a run. Durations are milliseconds.
 
-    bootstrap_servers: host:port, comma-separated, of the Kafka brokers; a source or sink may name its own.
-    kafka_config: a file of lines NAME=VALUE that say how to get at the brokers, in the names of librdkafka; the driver
-        reads it. kafka_properties: the same as values. Job, source and sink may set their own, which go before.
-    checkpoint_dir: the folder that holds the checkpoints of all jobs, each under its name; or a URL, of an object
-        store too.
-    parallelism: the number of subtasks.
-    checkpoint_interval_ms, checkpoint_timeout_ms, checkpoint_min_pause_ms: as in Flink's execution.checkpointing.*.
-    checkpoint_max_concurrent: how many checkpoints may be in flight; a minimum pause implies 1, as in Flink.
-    checkpoint_tolerable_failures: how many checkpoints in a row may fail before the attempt does; savepoints count not.
-    checkpoint_inline_bytes: a subtask's state of at most so many bytes, positions included, stands in the checkpoint's
-        metadata and needs no files; as Flink's execution.checkpointing.data-inline-threshold. 0 puts all in files. Of
-        many subtasks each has its share of 512 KiB, if that is less.
-    heartbeat_timeout_ms: how long a subtask may be silent, its stream to the coordinator gone, before its attempt
-        fails; as Flink's heartbeat.timeout. That a stream is gone is noticed within 20 s. To attach for the first time,
-        once another has, it has a minute at least.
-    checkpoints_retained: how many of the newest completed checkpoints are kept, besides savepoints and those that a
-        recovery may need.
-    restore_from: "latest", "none", or a checkpoint or savepoint (its id, its label, or the path of where it is).
-    accept_loss: names of committables, comma-separated, whose output a person gives up for good: the error that says
-        that they are lost, and can't be written again, names them.
-    drop_states: ids of operators, comma-separated, of which the restored checkpoint has state that the job no longer
-        declares: it is deleted. Without it such a checkpoint is refused, because a renamed state would begin empty.
-    drop_inputs: names of topics, comma-separated, that the restored checkpoint stands in and the job no longer reads:
-        their positions are given up. Without it such a checkpoint is refused.
-    accept_gap: input that was deleted before it was read, or lost by brokers after, and that a person gives up:
-        TOPIC[PARTITION]@FROM-TO, comma-separated, as the error that says what is gone names it. All states and other
-        positions stay.
-    batch_records_min, batch_records_max: how many records go through the functions at once: few while they are slow, so
-        that a checkpoint need not wait, unless smaller batches take as long. A greater minimum for functions that want
-        many at once. Unset, the maximum is 1,000; 8,000 while records go through as columns, without an object each.
-    max_task_idle_ms: where several topics meet by key, how long the records of one wait for another that has nothing
-        more to read just now, so that the earlier record goes first; as Kafka Streams' max.task.idle.ms.
-    set_time_back: stream time that the restored checkpoint has further ahead of the clock than max_time_ahead_ms is set
-        to the clock, and all state is kept.
-    max_time_ahead_ms: how far ahead of the clock a record may move stream time. One that would move it further follows
-        on_error and moves nothing: the others would be late, what has a ttl gone, and every timer due.
-    until_end: read to the ends found at the start, take a last checkpoint, commit, exit.
-    host: "spark"; "process" (each subtask a plain process on this machine, no JVM); or "inline" (one subtask, in the
-        thread that runs the job: for breakpoints and notebooks).
-    master: Spark's master URL. Unset, it is spark-submit's, else local[*]. A session that this process has already is
-        used as it is, whatever its master.
-    spark_conf: Spark's own settings by their names, for a session of our own. py_files: files with modules that the
-        job imports and its folder does not have, as spark-submit's --py-files; archives: what is unpacked where each
-        subtask runs, as its --archives. Both comma-separated.
-    coordinator: host:port of a coordinator to dial; None embeds one in the driver.
-    coordinator_token: the bearer token of that coordinator; give it through TWOPC_COORDINATOR_TOKEN, so that no process
-        list shows it.
-    coordinator_ca, coordinator_cert, coordinator_key: PEM files for a coordinator with TLS: whom the job trusts, and
-        who the driver is. worker_cert, worker_key: who a worker is, on its own machine; unset, it is as the driver.
-    restart_strategy, restart_attempts, restart_delay_ms, restart_delay_max_ms: what to do after a failure, as Flink's
-        restart-strategy.*: at most that many restarts in a row, after delays that grow from the one to the other.
-    transaction_timeout_ms: for Kafka transactions; None takes the longest that the broker allows.
-    metrics_port, metrics_host: where the driver serves metrics for Prometheus, and its health; None for nowhere, port 0
-        for a free one. Who reaches the address may read them.
-    traces: whether the driver sends one trace a checkpoint by OpenTelemetry (`twopc-streams[otel]`), to where
-        OTEL_EXPORTER_OTLP_ENDPOINT says.
-    log_level, log_format: what the workers write to standard error ("debug", "info", "warning", "error"), and how
-        ("text", "json"); `twopc run` writes its own lines in the same way.
+    Each says itself what it is. Besides: Flink's execution.checkpointing.*, heartbeat.timeout and restart-strategy.*
+    mean the same; that a stream is gone is noticed within 20 s, and a subtask has a minute at least to attach for the
+    first time, once another has. `checkpoint_inline_bytes` is of a subtask, positions included; of many subtasks each
+    has its share of 512 KiB, if that is less. `kafka_properties` are what `kafka_config` has, as values; job, source
+    and sink may set their own, which go before. A session of Spark that this process has already is used as it is,
+    whatever `master` says. `worker_cert` and `worker_key` are on the worker's own machine.
     """
 
-    bootstrap_servers: str = ""
-    kafka_config: str = ""
+    bootstrap_servers: str = setting("", "Kafka, HOST:PORT[,...].", short="-b")
+    kafka_config: str = setting(
+        "",
+        "Lines of NAME=VALUE that say how to get at the brokers: security.protocol, sasl.username, ...",
+        metavar="FILE",
+    )
     kafka_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    checkpoint_dir: str = "checkpoints"
-    parallelism: int = 1
-    checkpoint_interval_ms: int = 1_000
-    checkpoint_timeout_ms: int = 60_000
-    checkpoint_min_pause_ms: int = 0
-    checkpoint_max_concurrent: int = 1
-    checkpoint_tolerable_failures: int = 3
-    checkpoint_inline_bytes: int = 20 * 1024
-    heartbeat_timeout_ms: int = 30_000
-    checkpoints_retained: int = 3
-    restore_from: str = "latest"
-    accept_loss: str = ""
-    drop_states: str = ""
-    drop_inputs: str = ""
-    accept_gap: str = ""
-    batch_records_min: int = 1
-    batch_records_max: int | None = None
-    max_task_idle_ms: int = 0
-    max_time_ahead_ms: int = MAX_TIME_AHEAD_MS
-    set_time_back: bool = False
-    until_end: bool = False
-    host: str = "spark"
-    master: str = ""
+    checkpoint_dir: str = setting("checkpoints", "Where checkpoints are kept: a folder, or a URL, s3://... say.")
+    parallelism: int = setting(1, "Number of subtasks.", short="-p")
+    checkpoint_interval_ms: int = setting(1_000, "Time between checkpoints, as 500ms, 2s, 1m.", default="1s")
+    checkpoint_timeout_ms: int = setting(60_000, "A checkpoint that takes longer is aborted.", default="1m")
+    checkpoint_min_pause_ms: int = setting(0, "Least time from one checkpoint's end to the next.", default="0")
+    checkpoint_max_concurrent: int = setting(
+        1, f"How many checkpoints may be in flight, at most {MOST_CONCURRENT}; 1 with a minimum pause."
+    )
+    checkpoint_tolerable_failures: int = setting(3, "How many checkpoints in a row may fail before the attempt does.")
+    checkpoint_inline_bytes: int = setting(
+        20 * 1024, "State of a subtask up to this size stands in the metadata instead of files; 0: always files."
+    )
+    heartbeat_timeout_ms: int = setting(
+        30_000,
+        "A subtask that is silent for longer fails its attempt: it froze, or is cut off.",
+        default="30s",
+    )
+    checkpoints_retained: int = setting(
+        3, "How many completed checkpoints are kept, besides savepoints and what a recovery may need."
+    )
+    batch_records_min: int = setting(1, "Least records to give to the functions at once, however slow they are.")
+    batch_records_max: int | None = setting(
+        None,
+        "Most records to give to the functions at once, however fast they are.",
+        default="1000; 8000 of columns",
+    )
+    max_task_idle_ms: int = setting(
+        0, "Where topics meet by key, how long one waits for another that has nothing to read.", default="0"
+    )
+    max_time_ahead_ms: int = setting(
+        MAX_TIME_AHEAD_MS,
+        "How far ahead of the clock a record may move stream time; beyond it follows on_error.",
+        default="24h",
+    )
+    set_time_back: bool = setting(
+        False, "Set stream time that is further ahead than that to the clock, and keep the state."
+    )
+    master: str = setting("", "Spark's master.", default="spark-submit's, else local[*]")
     spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
-    py_files: str = ""
-    archives: str = ""
-    coordinator: str | None = None
-    coordinator_token: str = field(default="", repr=False)
-    coordinator_ca: str = ""
-    coordinator_cert: str = ""
-    coordinator_key: str = ""
-    worker_cert: str = ""
-    worker_key: str = ""
-    transaction_timeout_ms: int | None = None
-    restart_strategy: str = "exponential-delay"
-    restart_attempts: int = 10
-    restart_delay_ms: int = 100
-    restart_delay_max_ms: int = 30_000
-    metrics_port: int | None = None
-    metrics_host: str = "127.0.0.1"
-    traces: bool = False
-    log_level: str = "info"
-    log_format: str = "text"
+    py_files: tuple[str, ...] = setting(
+        (),
+        "Modules that the job imports and its folder does not have: .py, .zip, .whl (comma-separated).",
+        metavar="FILES",
+    )
+    archives: tuple[str, ...] = setting(
+        (), "Archives that are unpacked where each subtask runs, FILE#FOLDER (comma-separated).", metavar="FILES"
+    )
+    host: str = setting(
+        "spark",
+        "Where subtasks run: spark, process (no JVM), or inline (one, in this process: for breakpoints).",
+        choices=HOSTS,
+    )
+    coordinator: str | None = setting(
+        None, "HOST:PORT of a coordinator to dial instead of an embedded one.", default="one inside the driver"
+    )
+    coordinator_token: str = setting("", "The bearer token of that coordinator.", option=None, secret=True)
+    coordinator_ca: str = setting("", "Who signs the coordinator's certificate, PEM: use TLS.", metavar="FILE")
+    coordinator_cert: str = setting("", "The certificate to show to it, PEM.", metavar="FILE")
+    coordinator_key: str = setting("", "The key of that certificate, PEM.", metavar="FILE")
+    worker_cert: str = setting("", "The certificate of a worker, PEM.", option=None, default="the driver's")
+    worker_key: str = setting("", "The key of that certificate, PEM.", option=None, default="the driver's")
+    restore_from: str = setting(
+        "latest", "latest, none, or a checkpoint or savepoint: id, label, or path (of an archive too).", option="--from"
+    )
+    accept_loss: tuple[str, ...] = setting(
+        (),
+        "Go on without the output of these lost transactions (comma-separated, as the error names them).",
+        metavar="NAMES",
+    )
+    drop_states: tuple[str, ...] = setting(
+        (),
+        "Delete the state of these operators, which the job no longer declares (comma-separated).",
+        metavar="NAMES",
+    )
+    drop_inputs: tuple[str, ...] = setting(
+        (), "Give up the positions in these topics, which the job no longer reads (comma-separated).", metavar="TOPICS"
+    )
+    accept_gap: tuple[str, ...] = setting(
+        (),
+        "Go on without input that was deleted before it was read, or lost since (comma-separated).",
+        metavar="TOPIC[P]@FROM-TO",
+    )
+    restart_strategy: str = setting(
+        "exponential-delay",
+        "After a failure: exponential-delay, fixed-delay or none.",
+        choices=RESTART_STRATEGIES,
+    )
+    restart_attempts: int = setting(10, "Restarts in a row before giving up.")
+    restart_delay_ms: int = setting(100, "The first delay before a restart.", default="100ms", option=None)
+    restart_delay_max_ms: int = setting(30_000, "The longest delay before a restart.", default="30s", option=None)
+    transaction_timeout_ms: int | None = setting(
+        None, "For Kafka transactions.", default="the longest that the broker allows", option=None
+    )
+    until_end: bool = setting(False, "Read to the end offsets found at the start, then exit.")
+    metrics_port: int | None = setting(
+        None, "Serve /metrics (Prometheus), /healthz and /readyz here; 0 takes a free port."
+    )
+    metrics_host: str = setting("127.0.0.1", "The address to serve them on: whoever reaches it may read them.")
+    traces: bool = setting(
+        False,
+        "Send one trace a checkpoint by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra otel.",
+    )
+    log_level: str = setting("info", "What goes to standard error: debug, info, warning or error.", choices=LEVELS)
+    log_format: str = setting("text", "How it is written: text, or json, an object a line.", choices=FORMATS)
 
     def __post_init__(self) -> None:
         require_assertions()
@@ -191,9 +200,9 @@ class RunSettings:
         if self.metrics_port is not None and not 0 <= self.metrics_port <= PORT_MAX:
             raise ConfigurationError(f"metrics_port must be from 0 to {PORT_MAX}, but is {self.metrics_port}")
         self.checkpoint_settings()
-        for name, values in _ONE_OF.items():
-            if (value := getattr(self, name)) not in values:
-                raise ConfigurationError(f"{name} must be one of {', '.join(values)}, but is {value!r}")
+        for name, each in settings_of(type(self)).items():
+            if each.choices and (value := getattr(self, name)) not in each.choices:
+                raise ConfigurationError(f"{name} must be one of {', '.join(each.choices)}, but is {value!r}")
         self._check_bounds()
         self._check_host()
         if not self.checkpoint_dir:
@@ -234,20 +243,12 @@ class RunSettings:
             retained=self.checkpoints_retained,
         )
 
-    def dropped_states(self) -> frozenset[str]:
-        """The names in `drop_states`."""
-        return _listed(self.drop_states)
-
-    def dropped_inputs(self) -> frozenset[str]:
-        """The names in `drop_inputs`."""
-        return _listed(self.drop_inputs)
-
     @classmethod
     def resolve(cls, **given: Any) -> RunSettings:
         """Return the settings for these keywords, and for the others from the environment or their defaults.
 
         None counts as not given. `checkpoint_interval="2s"` is `checkpoint_interval_ms=2000`, and so for every
-        duration; `from` is another name of restore_from, because the command line calls it that.
+        duration. Several values are a list, or text with commas between them.
         """
         types = {declared.name: str(declared.type) for declared in fields(cls)}
         variables = _variables(types)
@@ -258,13 +259,10 @@ class RunSettings:
         return cls(**_chosen(inherited, types) | _chosen(explicit, types))
 
 
-_OTHER_NAMES = {"from": "restore_from"}
+_SEVERAL = "tuple[str, ...]"
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "str": "text", "Mapping[str, str]": "values by name"}
-
-
-def _listed(names: str) -> frozenset[str]:
-    return frozenset(name.strip() for name in names.split(",") if name.strip())
+_EXPECTED |= {_SEVERAL: "a list of texts"}
 
 
 def name_unknown_variables() -> None:
@@ -279,7 +277,7 @@ def _variables(types: Mapping[str, str]) -> dict[str, str]:
 
 def _names(types: Mapping[str, str]) -> list[str]:
     """Return every name that a setting may be given under."""
-    return [*types, *(name.removesuffix("_ms") for name in types if name.endswith("_ms")), *_OTHER_NAMES]
+    return [*types, *(name.removesuffix("_ms") for name in types if name.endswith("_ms"))]
 
 
 def _chosen(given: list[tuple[str, str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
@@ -296,7 +294,7 @@ def _chosen(given: list[tuple[str, str, Any]], types: Mapping[str, str]) -> dict
 
 
 def _setting(name: str, types: Mapping[str, str]) -> str:
-    for candidate in (name, f"{name}_ms", _OTHER_NAMES.get(name, "")):
+    for candidate in (name, f"{name}_ms"):
         if candidate in types:
             return candidate
     near = get_close_matches(name, _names(types), n=1)
@@ -317,6 +315,10 @@ def _value(called: str, value: Any, kind: str) -> Any:
         raise ConfigurationError(f"{called}: {reason}") from error
     if wanted.startswith("Mapping") and isinstance(value, Mapping):
         return dict(value)
+    if wanted == _SEVERAL and isinstance(value, str):
+        return tuple(each.strip() for each in value.split(",") if each.strip())
+    if wanted == _SEVERAL and isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return tuple(value)
     if type(value).__name__ != wanted:
         raise ConfigurationError(f"{called}: {value!r} is not {_EXPECTED[wanted]}")
     return value

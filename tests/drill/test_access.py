@@ -58,12 +58,12 @@ def clients(monkeypatch: pytest.MonkeyPatch, forgotten_folders: None) -> None:
         raise Opened(config)
 
     for name in (
-        "kafka.group.AdminClient",
-        "kafka.topic_reader.Consumer",
-        "kafka.topic_reader.KafkaReader",
-        "kafka.topic_writer.Producer",
+        "input.group.AdminClient",
+        "input.topic_reader.Consumer",
+        "input.topic_reader.KafkaReader",
+        "output.topic_writer.Producer",
     ):
-        monkeypatch.setattr(f"twopc.{name}", opened)
+        monkeypatch.setattr(f"twopc.kafka.{name}", opened)
 
 
 @pytest.fixture

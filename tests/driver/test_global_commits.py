@@ -134,7 +134,7 @@ def test_a_loss_in_an_older_checkpoint_names_what_is_lost_and_how_to_go_on() -> 
 
 def test_a_loss_in_an_older_checkpoint_that_a_person_accepts_is_settled_and_all_else_is_committed() -> None:
     coordinator, sink = LossyCoordinator(LATER), LossyTable()
-    played = Played(coordinator=coordinator, sink=sink, settings=RunSettings(accept_loss="gone"))
+    played = Played(coordinator=coordinator, sink=sink, settings=RunSettings(accept_loss=("gone",)))
     assert coordinator.given_up == ("gone",)
     assert sink.committed == [5, 7]
     assert len(played.actions(Submit)) == 1
@@ -142,6 +142,6 @@ def test_a_loss_in_an_older_checkpoint_that_a_person_accepts_is_settled_and_all_
 
 def test_what_only_the_commit_calls_lost_is_not_given_up() -> None:
     coordinator = LossyCoordinator(LATER)
-    played = Played(coordinator=coordinator, sink=LossyTable(finds=False), settings=RunSettings(accept_loss="gone"))
+    played = Played(coordinator=coordinator, sink=LossyTable(finds=False), settings=RunSettings(accept_loss=("gone",)))
     assert isinstance(played.error, GlobalCommitFailed)
     assert coordinator.given_up == ()

@@ -165,7 +165,7 @@ def test_what_was_healed_before_is_not_settled_again() -> None:
 
 def test_a_loss_that_a_person_accepted_is_stored_and_the_rest_is_committed() -> None:
     log: list[str] = []
-    context = replace(CONTEXT, settings=RunSettings(accept_loss="t@6, other"))
+    context = replace(CONTEXT, settings=RunSettings(accept_loss=("t@6", "other")))
     sink = LosingSink(log, frozenset({"t@6"}), held=frozenset({"t@7"}))
     found, client = run(sink, started(metadata(7, 6, 7, base=5), metadata(5)), context)
     assert log == ["settle t@6,t@7", "commit t@7", "confirm t@7", "store t@6 from {}", "abort lingering"]
@@ -174,7 +174,7 @@ def test_a_loss_that_a_person_accepted_is_stored_and_the_rest_is_committed() -> 
 
 
 def test_accepting_another_loss_accepts_nothing() -> None:
-    context = replace(CONTEXT, settings=RunSettings(accept_loss="t@5"))
+    context = replace(CONTEXT, settings=RunSettings(accept_loss=("t@5",)))
     with pytest.raises(TransactionLost):
         run(LosingSink([], frozenset({"t@7"})), started(metadata(7, 7)), context)
 
@@ -198,7 +198,7 @@ def test_a_loss_whose_input_is_gone_is_refused_with_what_is_gone_and_nothing_is_
 
 
 def test_a_loss_whose_input_is_gone_is_accepted_by_name_and_the_latest_checkpoint_is_restored() -> None:
-    context = replace(CONTEXT, settings=RunSettings(accept_loss="t@7"))
+    context = replace(CONTEXT, settings=RunSettings(accept_loss=("t@7",)))
     found, _ = run(LosingSink([], frozenset({"t@7"})), started(metadata(7, 7, base=6), metadata(6)), context, gone=[6])
     assert found.restored == metadata(7, 7, base=6)
 
@@ -224,7 +224,7 @@ def test_what_was_decided_to_be_written_again_is_refused_by_name_when_its_input_
 
 def test_what_was_decided_to_be_written_again_can_be_accepted_when_its_input_has_gone_since() -> None:
     log: list[str] = []
-    context = replace(CONTEXT, settings=RunSettings(accept_loss="t@7"))
+    context = replace(CONTEXT, settings=RunSettings(accept_loss=("t@7",)))
     found, client = run(LosingSink(log), decided(), context, gone=[6])
     assert found.restored == metadata(7, 7, base=6)
     assert "store t@7 from {}" in log

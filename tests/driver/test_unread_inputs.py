@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 import pytest
 
-from twopc.config import RunSettings
 from twopc.driver.restore_checks import refuse_dropped_but_read, refuse_unread_inputs
 from twopc.errors import ConfigurationError
 from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit, input_of
@@ -53,7 +52,3 @@ def test_a_topic_that_is_read_on_can_not_be_dropped_and_one_that_is_read_anew_ca
     refuse_dropped_but_read(restored, [again], input_of, {"b"})
     refuse_dropped_but_read(restored, [PartitionSplit(A, "new", Position(0), None).to_split()], input_of, {"a"})
     refuse_dropped_but_read(None, [again], input_of, {"a"})
-
-
-def test_topics_to_drop_are_separated_by_commas() -> None:
-    assert RunSettings(drop_inputs="a, b,").dropped_inputs() == {"a", "b"}

@@ -118,7 +118,7 @@ def test_a_topic_that_is_added_goes_on_with_the_state_that_is_there_and_one_that
         given.goes_on(counting("shop"), 2)
         with pytest.raises(ConfigurationError, match=r"positions of input 'web'.*--drop-inputs web"):
             run.checkpoint()
-        given.goes_on(counting("shop"), 2, drop_inputs="web")
+        given.goes_on(counting("shop"), 2, drop_inputs=("web",))
         given.send("shop")
         given.check()
 
@@ -131,7 +131,7 @@ def test_an_operator_that_was_renamed_is_refused_and_its_state_given_up_by_its_i
         given.goes_on(counting("web", "shop", state="sum"), 3)
         with pytest.raises(ConfigurationError, match=r"state 'total'.*--drop-states total"):
             run.checkpoint()
-        given.goes_on(counting("web", "shop", state="sum"), 3, drop_states="total")
+        given.goes_on(counting("web", "shop", state="sum"), 3, drop_states=("total",))
         run.send("shop", 5, USERS[0])
         run.checkpoint()
         assert run.state("sum", USERS[0]) == 5

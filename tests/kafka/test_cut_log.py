@@ -108,7 +108,9 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
         ends: Mapping[TopicPartition, int | None], accepted: str, at: PartitionPosition = HELD
     ) -> list[PartitionSplit]:
         monkeypatch.setattr("twopc.kafka.input.planner.ControlClient", Cut(ends))
-        context = replace(CONTEXT, settings=replace(CONTEXT.settings, accept_gap=accepted))
+        context = replace(
+            CONTEXT, settings=replace(CONTEXT.settings, accept_gap=tuple(filter(None, accepted.split(","))))
+        )
         held = [replace(at, partition=each) for each in (IN, IN1)]
         known: dict[str, SplitPosition] = {str(each.partition): each.to_split_position() for each in held}
         return list(map(PartitionSplit.from_split, KafkaSource("in").open_planner(context).plan(known, bounded=False)))

@@ -99,7 +99,7 @@ def test_positions_of_a_topic_that_is_gone_are_kept_until_it_is_given_up(
     gone = planned(KafkaSource(pattern="orders-.*"))["orders-fr[0]"]
     assert (gone.start, gone.stop, gone.topic_id, gone.gone) == (4, 4, "id-fr", True)
     assert "start once with --drop-inputs orders-fr" in caplog.text
-    dropping = replace(CONTEXT, settings=replace(CONTEXT.settings, drop_inputs="orders-fr"))
+    dropping = replace(CONTEXT, settings=replace(CONTEXT.settings, drop_inputs=("orders-fr",)))
     assert "orders-fr[0]" not in planned(KafkaSource(pattern="orders-.*"), dropping)
 
 

@@ -9,28 +9,30 @@ from pathlib import Path
 import pytest
 
 from coordinator.status import Phase
-from scripts.protocol_doc import DOCUMENT, parts, refreshed
+from scripts.protocol_doc import DOCUMENTS, parts, refreshed
 from scripts.protocol_tables import TABLES, phases
 from tests.crash_cells.cells import CELLS, Signal
 from tests.simulation.every_mutant import ALL
 from tests.simulation.queries.mutants import MUTANTS, MUTANTS_OF_EXPIRY, MUTANTS_OF_SILENCE
 from twopc.faults.crash_table import CrashPoint
 
-ROOT = DOCUMENT.parents[1]
+DOCS = DOCUMENTS[0].parent
+ROOT = DOCS.parent
 NAMED = re.compile(r"`(tests/[\w./]+?)(?:::(test_\w+))?`")
 
 
-def test_the_generated_parts_are_fresh() -> None:
-    text = DOCUMENT.read_text()
-    assert refreshed(text) == text, "docs/protocol.md is stale: python -m scripts.protocol_doc"
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.name))
+def test_the_generated_parts_are_fresh(document: Path) -> None:
+    text = document.read_text()
+    assert refreshed(text) == text, f"{document.name} is stale: python -m scripts.protocol_doc"
 
 
 def test_every_table_has_its_place() -> None:
-    assert sorted(parts(DOCUMENT.read_text())) == sorted(TABLES)
+    assert sorted(part for document in DOCUMENTS for part in parts(document.read_text())) == sorted(TABLES)
 
 
 def test_the_page_on_testing_counts_places_cells_and_breaks_as_they_are() -> None:
-    page = (DOCUMENT.parent / "testing.md").read_text()
+    page = (DOCS / "testing.md").read_text()
     assert f"names {len(CrashPoint)} places" in page
     assert len(CELLS) == len(CrashPoint) * len(Signal)
     assert "plays all of them" in page
@@ -40,7 +42,7 @@ def test_the_page_on_testing_counts_places_cells_and_breaks_as_they_are() -> Non
 
 
 def test_the_page_on_testing_says_which_tests_each_folder_needs() -> None:
-    page = (DOCUMENT.parent / "testing.md").read_text()
+    page = (DOCS / "testing.md").read_text()
     table = page[page.index("| folder changed |") : page.index("How it behaves between two messages")]
     folders = [f"twopc/{path.parent.name}" for path in ROOT.glob("twopc/*/__init__.py")]
     assert [folder for folder in [*folders, "coordinator/", "proto/"] if f"`{folder}`" not in table] == []
@@ -48,8 +50,8 @@ def test_the_page_on_testing_says_which_tests_each_folder_needs() -> None:
 
 
 PAGES = (
-    *DOCUMENT.parent.glob("*.md"),
-    *DOCUMENT.parent.glob("*/*.md"),
+    *DOCS.glob("*.md"),
+    *DOCS.glob("*/*.md"),
     *ROOT.glob("tests/**/README.md"),
     ROOT / "README.md",
     ROOT / "benchmarks" / "README.md",
@@ -71,7 +73,7 @@ def test_every_test_that_a_page_names_is_there(page: str) -> None:
 
 
 def test_every_invariant_and_hazard_has_its_row() -> None:
-    text = DOCUMENT.read_text()
+    text = DOCUMENTS[0].read_text()
     for letter, count in (("I", 14), ("H", 46)):
         assert re.findall(rf"^\| {letter}(\d+) \|", text, re.MULTILINE) == [str(each) for each in range(1, count + 1)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from twopc.cli.spark_options import spark_options
+from twopc.cli.spark_options import spark_conf
 from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.loader.job_loader import load_job, users_modules
@@ -49,8 +49,8 @@ def nothing_set(_name: str) -> bool:
     ("master", "conf"), [("yarn", YARN), ("k8s://https://HOST:443", KUBERNETES)], ids=["yarn", "k8s"]
 )
 def test_what_the_command_line_says_is_given_to_spark_as_it_starts(master: str, conf: dict[str, str]) -> None:
-    given = spark_options([f"{name}={value}" for name, value in conf.items()], None, "env.tar.gz#env")
-    settings = RunSettings.resolve(**given)
+    given = spark_conf([f"{name}={value}" for name, value in conf.items()])
+    settings = RunSettings.resolve(spark_conf=given, archives="env.tar.gz#env")
     launched = SparkConfiguration.of("upper", settings).at_launch(master)
     assert launched == conf | {
         "spark.master": master,
@@ -60,8 +60,8 @@ def test_what_the_command_line_says_is_given_to_spark_as_it_starts(master: str, 
 
 
 def test_a_value_may_have_equals_signs() -> None:
-    given = spark_options(["spark.driver.extraJavaOptions=-Da=b -Dc=d"], None, None)
-    assert given["spark_conf"] == {"spark.driver.extraJavaOptions": "-Da=b -Dc=d"}
+    given = spark_conf(["spark.driver.extraJavaOptions=-Da=b -Dc=d"])
+    assert given == {"spark.driver.extraJavaOptions": "-Da=b -Dc=d"}
 
 
 def test_the_application_bears_the_jobs_name_unless_told_otherwise() -> None:
@@ -109,7 +109,7 @@ def test_a_setting_that_says_what_a_job_needs_is_fine() -> None:
 @pytest.mark.parametrize("text", ["spark.executor.memory", "=1g"])
 def test_a_setting_without_a_name_or_value_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="--conf wants NAME=VALUE"):
-        spark_options([text], None, None)
+        spark_conf([text])
 
 
 @pytest.mark.parametrize("given", [{"spark_conf": {"spark.a": "b"}}, {"py_files": "a.zip"}, {"archives": "a.zip"}])
@@ -160,11 +160,11 @@ def test_a_job_file_imports_what_py_files_name_and_they_do_not_travel_with_it(tm
         f"from {module} import shout\nfrom twopc import Job, KafkaSink, KafkaSource\njob = Job('upper')\n"
         "job.source(KafkaSource('in')).map(shout).sink(KafkaSink('out'))\n"
     )
-    use_py_files(f"{named}, hdfs://elsewhere/more.zip")
+    use_py_files([str(named), "hdfs://elsewhere/more.zip"])
     assert load_job(str(job)).name == "upper"
     assert module not in users_modules(tmp_path if packed else job.parent).modules
 
 
 def test_py_files_that_are_not_there_are_named() -> None:
     with pytest.raises(ConfigurationError, match=r"--py-files: there is no file nowhere\.zip"):
-        use_py_files("nowhere.zip")
+        use_py_files(["nowhere.zip"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from twopc.config import RunSettings
 from twopc.errors import ConfigurationError
 from twopc.serde import Json
 from twopc.state.backend import Family
@@ -62,11 +61,6 @@ def test_an_operator_is_given_up_with_all_its_states_or_with_one(dropped: str, l
     drop_undeclared(backend, list(map(StateName.parse, left)), [dropped])
     assert list(map(str, read_serdes(backend))) == left
     assert [str(state) for state, _ in keyed_states(backend)] == left
-
-
-def test_names_are_separated_by_commas() -> None:
-    assert RunSettings(drop_states="a, b,").dropped_states() == {"a", "b"}
-    assert RunSettings().dropped_states() == frozenset()
 
 
 def test_a_state_is_given_up_of_an_operator_that_keeps_another_also_one_of_the_operators_name() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,8 +18,9 @@ from twopc.bench.plan import BenchPlan
 from twopc.bench.result import BenchResult, compare, differing
 from twopc.bench.run import bench as run_bench
 from twopc.bench.run import input_of, refuse_tables_elsewhere
-from twopc.cli.completion import HOSTS, MASTERS, one_of
 from twopc.cli.output import Output, OutputOption, check_target
+from twopc.cli.setting_options import run_options
+from twopc.cli.shared_options import shared_options
 from twopc.cli.signals import interruptible
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
@@ -30,6 +31,7 @@ from twopc.testing.local_broker import LocalBroker, end_broker_of
 UPPER = str(Path(report.__file__).with_name("upper.py"))
 
 
+@shared_options(given=run_options("parallelism", "checkpoint_interval_ms", "master", "host"))
 def bench(
     job_file: Annotated[
         str, typer.Argument(help="The job, as for twopc run; upper-cased bytes unless given.", show_default=False)
@@ -53,15 +55,6 @@ def bench(
     sample: Annotated[
         Path | None, typer.Option(help="A file whose lines are the values; else they are made for the job's serde.")
     ] = None,
-    parallelism: Annotated[int | None, typer.Option("--parallelism", "-p", help="Number of subtasks.")] = None,
-    checkpoint_interval: Annotated[str | None, typer.Option(help="Time between checkpoints, as 500ms, 1s.")] = None,
-    master: Annotated[
-        str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master.", autocompletion=one_of(*MASTERS))
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(envvar="TWOPC_HOST", help="Where subtasks run: spark, or process.", autocompletion=one_of(*HOSTS)),
-    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts here.")] = None,
     save: Annotated[Path | None, typer.Option("--json", help="Write the result here, for --compare.")] = None,
     earlier: Annotated[
@@ -69,6 +62,8 @@ def bench(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
     output: OutputOption = Output.TEXT,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Measure a job on generated records: throughput, CPU, checkpoints, memory; with --rate also latency.
 
@@ -95,9 +90,7 @@ def bench(
     before = None if earlier is None else BenchResult.read(earlier)
     check_target("--html", html)
     check_target("--json", save)
-    settings = RunSettings.resolve(
-        parallelism=parallelism, checkpoint_interval=checkpoint_interval, master=master, host=host
-    )
+    settings = RunSettings.resolve(**given)
     values = input_of(plan)
     if not bootstrap_servers:
         refuse_tables_elsewhere(plan)

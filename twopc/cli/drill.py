@@ -15,9 +15,10 @@ from typing import Annotated, Any
 import typer
 
 from twopc import events
-from twopc.cli.completion import HOSTS, checkpoint_names, one_of
-from twopc.cli.kafka_options import KafkaConfig
+from twopc.cli.completion import checkpoint_names
 from twopc.cli.output import Output, OutputOption, check_target
+from twopc.cli.setting_options import run_options
+from twopc.cli.shared_options import shared_options
 from twopc.cli.signals import interruptible
 from twopc.cli.view import live_view
 from twopc.config import RunSettings
@@ -33,6 +34,7 @@ from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.kafka.clients.config_file import read_kafka_config
 
 
+@shared_options(given=run_options("bootstrap_servers", "kafka_config", "master", "host", "drop_states", "drop_inputs"))
 def drill(
     job_file: Annotated[str, typer.Argument(help="The job, as for twopc run.")],
     checkpoint_dir: Annotated[
@@ -53,11 +55,6 @@ def drill(
             help="Another version of the job: compare what both make of the input, instead of a restore.",
         ),
     ] = None,
-    bootstrap_servers: Annotated[
-        str | None,
-        typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
-    ] = None,
-    kafka_config: KafkaConfig = None,
     faults: Annotated[int, typer.Option(help="Drill so many faults, instead of a restore.")] = 0,
     seed: Annotated[
         int | None, typer.Option(help="Draw the faults from this seed, to play a plan again.", show_default="any")
@@ -74,14 +71,6 @@ def drill(
         int | None,
         typer.Option("--parallelism", "-p", help="Number of subtasks.", show_default="the checkpoint's own"),
     ] = None,
-    drop_states: Annotated[
-        str | None,
-        typer.Option(envvar="TWOPC_DROP_STATES", metavar="NAMES", help="As for twopc run: states to leave behind."),
-    ] = None,
-    drop_inputs: Annotated[
-        str | None,
-        typer.Option(envvar="TWOPC_DROP_INPUTS", metavar="TOPICS", help="As for twopc run: inputs to give up."),
-    ] = None,
     max_recovery: Annotated[
         str | None,
         typer.Option(help="Fail the drill if a recovery takes longer, as 10s: from a fault, or until caught up."),
@@ -93,15 +82,6 @@ def drill(
     checkpoint_interval: Annotated[
         str | None, typer.Option(help="Time between checkpoints of the scratch run, as 500ms, 1s.", show_default="1s")
     ] = None,
-    master: Annotated[
-        str | None, typer.Option(envvar="TWOPC_MASTER", help="Spark's master, a local one.", show_default="local[*]")
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            envvar="TWOPC_HOST", help="Where subtasks run: spark, or process (no JVM).", autocompletion=one_of(*HOSTS)
-        ),
-    ] = None,
     scratch_dir: Annotated[
         Path | None,
         typer.Option(help="Where copies of checkpoints go, and are deleted afterwards.", show_default="TMPDIR"),
@@ -110,6 +90,8 @@ def drill(
     html: Annotated[Path | None, typer.Option(help="Write a page with the timeline here.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
     output: OutputOption = Output.TEXT,
+    *,
+    given: dict[str, Any],
 ) -> None:
     """Practise recovery: restore a saved checkpoint of the job in a scratch run, replay to the end, and judge it.
 
@@ -138,16 +120,10 @@ def drill(
         _clear_targets(junit, html)
         _refuse_beside_against(against, {"--faults": faults, "--max-recovery": max_recovery})
         settings = RunSettings.resolve(
-            bootstrap_servers=bootstrap_servers,
-            kafka_config=None if kafka_config is None else str(kafka_config),
-            checkpoint_interval=checkpoint_interval or ("200ms" if faults else None),
-            master=master,
-            host=host,
-            drop_states=drop_states,
-            drop_inputs=drop_inputs,
+            checkpoint_interval=checkpoint_interval or ("200ms" if faults else None), **given
         )
         most = None if max_recovery is None else _seconds(max_recovery)
-        access = read_kafka_config(kafka_config)
+        access = read_kafka_config(given["kafka_config"])
         with interruptible(), _shown(quiet) as view:
             told = _Told(lambda what: _say(what, quiet), None if view is None else view.note)
             if faults:

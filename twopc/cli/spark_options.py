@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from twopc.errors import ConfigurationError
 
 
-def spark_options(
+def spark_conf(
     conf: Annotated[
         list[str] | None,
         typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's, spark....; may be given again."),
     ] = None,
-    py_files: Annotated[
-        str | None,
-        typer.Option(
-            envvar="TWOPC_PY_FILES",
-            metavar="FILES",
-            help="Modules that the job imports and its folder does not have: .py, .zip, .whl (comma-separated).",
-        ),
-    ] = None,
-    archives: Annotated[
-        str | None,
-        typer.Option(
-            envvar="TWOPC_ARCHIVES",
-            metavar="FILES",
-            help="Archives that are unpacked where each subtask runs, FILE#FOLDER (comma-separated).",
-        ),
-    ] = None,
-) -> dict[str, Any]:
-    """Return the settings of a run that these are."""
-    return {
-        "spark_conf": dict(map(_named_value, conf)) if conf else None,
-        "py_files": py_files,
-        "archives": archives,
-    }
+) -> dict[str, str] | None:
+    """The option for settings of Spark's own; for `twopc.cli.shared_options.shared_options`."""
+    return dict(map(_named_value, conf)) if conf else None
 
 
 def _named_value(text: str) -> tuple[str, str]:

@@ -183,8 +183,8 @@ class Replay:
         sources = len(self.job.connectors.inputs)
         interruption = Interruption(self.folder, self.settings.parallelism, sources) if stops else None
         # The scratch topics in the place of the job's own have what was not read of those.
-        left = sorted(self.settings.dropped_inputs() | self.job.own_topics)
-        settings = replace(self.settings, restore_from=str(self.metadata.checkpoint_id), drop_inputs=",".join(left))
+        left = sorted({*self.settings.drop_inputs, *self.job.own_topics})
+        settings = replace(self.settings, restore_from=str(self.metadata.checkpoint_id), drop_inputs=tuple(left))
         if interruption is not None:
             settings = replace(settings, restart_strategy="fixed-delay", restart_attempts=1)
         clock = RecoveryClock(time.time(), self.settings.parallelism)

@@ -87,7 +87,7 @@ def scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
         coordinator_key="",
         metrics_port=None,
         traces=False,
-        accept_loss="",
+        accept_loss=(),
         until_end=True,
         restart_strategy="none",
     )
@@ -126,7 +126,7 @@ class _Drill:
         self._settings = replace(self._settings, parallelism=self._plan.parallelism or metadata.parallelism)
         self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
         topics = self._job.input_topics()
-        dropped = self._settings.dropped_inputs()
+        dropped = frozenset(self._settings.drop_inputs)
         read = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         ranges = self._job.input_ranges()
         cut = self._job.cut_inputs([each for each in read if each.partition in ranges])

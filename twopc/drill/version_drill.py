@@ -61,7 +61,7 @@ class _Drill:
         self._timeline = Timeline()
         self._one, self._other = (Version.of(file, plan.access, settings) for file in (plan.job_file, plan.against))
         refuse_other_input(self._one, self._other)
-        self._dropped = dropped_of(self._one, self._other, settings.dropped_states())
+        self._dropped = dropped_of(self._one, self._other, frozenset(settings.drop_states))
 
     def run(self) -> DrillResult:
         restoration = self._restoration()
@@ -107,7 +107,7 @@ class _Drill:
         """Copy the checkpoint, and fix from where to where the input is read."""
         self._tell(f"reading the checkpoints of job {self._one.job}")
         metadata, copies = self._copied()
-        dropped = self._settings.dropped_inputs()
+        dropped = frozenset(self._settings.drop_inputs)
         inputs = self._one.inputs
         refuse_unread_inputs(metadata, lambda split: input_of(split) in inputs, input_of, inputs, dropped)
         held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]

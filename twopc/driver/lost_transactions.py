@@ -37,7 +37,7 @@ def fate(settled: Settled) -> Fate:
 
 def accepted(context: JobContext) -> frozenset[str]:
     """The names that a person gave with --accept-loss."""
-    return frozenset(name.strip() for name in context.settings.accept_loss.split(","))
+    return frozenset(context.settings.accept_loss)
 
 
 def rewritten(context: JobContext, started: StartedAttempt) -> Script[CheckpointMetadata | None]:

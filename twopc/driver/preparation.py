@@ -55,7 +55,7 @@ class Preparation:
     def script(self, context: JobContext, started: StartedAttempt) -> Script[tuple[SubtaskSpec, ...]]:
         """Recover and plan; return what each subtask is to do."""
         yield OpenCommitter(context)
-        source, dropped = self.job.definition.source, self.settings.dropped_inputs()
+        source, dropped = self.job.definition.source, frozenset(self.settings.drop_inputs)
         read_back = [each for each, stage in self.job.definition.stages.items() if stage]
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if inputs := source.inputs:

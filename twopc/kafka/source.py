@@ -141,7 +141,7 @@ class KafkaSource(Source):
             key=self.key,
             value=self.value,
             accepted=accepted_gaps(context.settings.accept_gap),
-            dropped=context.settings.dropped_inputs(),
+            dropped=frozenset(context.settings.drop_inputs),
         )
         return planner.resolved()
 

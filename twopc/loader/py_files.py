@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from twopc.errors import ConfigurationError
 
 
-def use_py_files(listed: str) -> None:
-    """Have modules be found in these files (comma-separated) too, as Spark's workers find them.
+def use_py_files(names: Iterable[str]) -> None:
+    """Have modules be found in these files too, as Spark's workers find them.
 
     One that is named by a URL is fetched by Spark, for the workers; here it is passed over.
     """
-    for name in filter(None, map(str.strip, listed.split(","))):
+    for name in names:
         if "://" in name:
             continue
         path = Path(name).resolve()

@@ -160,7 +160,7 @@ def _state(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings) -
     numbers = owned(spec.splits, definition.keyed_sources)
     backend = restore_state(around.storage, spec.snapshots, numbers, spec.subtask, around.work_folder, around.backend)
     try:
-        drop_undeclared(backend, definition.state_serdes, spec.settings.dropped_states())
+        drop_undeclared(backend, definition.state_serdes, frozenset(spec.settings.drop_states))
         refuse_moved_keys(backend, spec.moved_keys)
         check_serdes(backend, definition.state_serdes)
         write_serdes(backend, definition.state_serdes)

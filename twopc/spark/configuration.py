@@ -68,7 +68,7 @@ class SparkConfiguration:
     @classmethod
     def of(cls, job: str, settings: RunSettings) -> SparkConfiguration:
         """Return what the settings of a run say of Spark; the application bears the job's name."""
-        return cls(job, settings.spark_conf, settings.py_files, settings.archives)
+        return cls(job, settings.spark_conf, ",".join(settings.py_files), ",".join(settings.archives))
 
     @property
     def given(self) -> str:

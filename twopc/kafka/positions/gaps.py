@@ -31,10 +31,9 @@ class InputGap:
         return (self.partition, self.first) == (other.partition, other.first) and self.end >= other.end
 
 
-def accepted_gaps(said: str) -> tuple[InputGap, ...]:
+def accepted_gaps(said: Iterable[str]) -> tuple[InputGap, ...]:
     """Return what the setting accept_gap says; raise ConfigurationError for what is no gap."""
-    every = [text.strip() for text in said.split(",") if text.strip()]
-    return tuple(_parsed(text) for text in every)
+    return tuple(map(_parsed, said))
 
 
 def _parsed(text: str) -> InputGap:

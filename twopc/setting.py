@@ -1,0 +1,79 @@
+"""A setting of a run, declared once: its default, and what people are told of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+_TOLD = "told"
+
+NONE = "none"
+"""What people are told of a default that is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What people are told of a setting.
+
+    `name` is what they call it: that of its field, without the unit. `help` is one line. `default` is text where the
+    value itself says too little. `flags` are its options on the command line, none where it has none; `metavar` stands
+    for its value there. `choices` are all that it may be.
+    """
+
+    name: str
+    help: str
+    default: str = ""
+    flags: tuple[str, ...] = ()
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    is_duration: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that has it."""
+        return f"TWOPC_{self.name.upper()}"
+
+
+def setting(
+    value: Any,
+    help: str,  # noqa: A002  the word of command lines
+    *,
+    default: str = "",
+    option: str | None = "",
+    short: str = "",
+    metavar: str = "",
+    choices: tuple[str, ...] = (),
+    secret: bool = False,
+) -> Any:
+    """Declare a field of the settings: its default value, and what is told of it.
+
+    `option` is its option where that is not its name, None where it has none; what is `secret` no repr shows.
+    """
+    told = {"help": help, "default": default, "option": option, "short": short, "metavar": metavar, "choices": choices}
+    if isinstance(value, Mapping):
+        return field(default_factory=dict, repr=not secret, metadata={_TOLD: told})
+    return field(default=value, repr=not secret, metadata={_TOLD: told})
+
+
+def settings_of(kind: Any) -> dict[str, Setting]:
+    """Return the settings that a dataclass declares, by the names of their fields."""
+    return {each.name: _setting(each) for each in fields(kind) if _TOLD in each.metadata}
+
+
+def _setting(declared: Field[Any]) -> Setting:
+    told = dict(declared.metadata[_TOLD])
+    name = declared.name.removesuffix("_ms")
+    option, short = told.pop("option"), told.pop("short")
+    flags = () if option is None else (option or f"--{name.replace('_', '-')}", *((short,) if short else ()))
+    told["default"] = told["default"] or _shown(declared.default)
+    return Setting(name, flags=flags, is_duration=name != declared.name, **told)
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int() | str() if value != "":
+            return str(value)
+    return NONE
