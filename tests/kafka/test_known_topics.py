@@ -92,6 +92,19 @@ def test_the_next_attempt_says_what_became_of_the_topic_that_it_writes_to(
 
 
 @pytest.mark.broker
+def test_a_topic_that_gets_more_partitions_while_the_job_runs_is_told_of_once(
+    driven: DrivenSink, servers: str, out: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for partitions in (0, 3, 0, 4):
+        if partitions:
+            grow_topic(servers, out, partitions)
+        driven.committer.abort_lingering()
+    told = [record.getMessage() for record in caplog.records if out in record.getMessage()]
+    assert [f"has {count} partitions" in each for count, each in zip((3, 4), told, strict=True)] == [True, True]
+    assert all("come to another one from the job's next attempt on" in each for each in told)
+
+
+@pytest.mark.broker
 def test_only_a_sink_whose_function_chooses_topics_keeps_what_it_has_not_met_again(
     servers: str, job: str, out: str
 ) -> None:

@@ -23,6 +23,10 @@ class KnownTopic:
     partitions: int
 
     @classmethod
+    def of(cls, info: TopicInfo) -> KnownTopic:
+        return cls(info.topic_id, info.partitions)
+
+    @classmethod
     def from_facts(cls, known: KnownOutput) -> KnownTopic:
         """Read what `known_outputs` made; raise CheckpointCorrupted for what is something else."""
         try:
@@ -39,17 +43,19 @@ def known_outputs(topics: Mapping[str, KnownTopic], earlier: Iterable[KnownOutpu
     return [*(each for each in earlier if each.name not in topics), *now]
 
 
-def changed_topics(before: Mapping[str, KnownTopic], now: Mapping[str, TopicInfo]) -> list[str]:
-    """Say of each topic that is another, or has other partitions, what follows from it."""
+def changed_topics(
+    before: Mapping[str, KnownTopic], now: Mapping[str, TopicInfo], counted_from: str = "from now on"
+) -> list[str]:
+    """Say of each topic that is another, or has other partitions, what follows from it, and from when on."""
     return [
         said
         for topic, known in before.items()
         if topic in now
-        if (said := _change(topic, known, now[topic])) is not None
+        if (said := _change(topic, known, now[topic], counted_from)) is not None
     ]
 
 
-def _change(topic: str, known: KnownTopic, now: TopicInfo) -> str | None:
+def _change(topic: str, known: KnownTopic, now: TopicInfo, counted_from: str) -> str | None:
     if now.topic_id != known.topic_id:
         return (
             f"output topic {topic!r} was deleted and created again since this job wrote to it last: its id was "
@@ -59,7 +65,7 @@ def _change(topic: str, known: KnownTopic, now: TopicInfo) -> str | None:
     if now.partitions != known.partitions:
         return (
             f"output topic {topic!r} has {now.partitions} partitions, and had {known.partitions} when this job wrote "
-            "to it last: where keys choose the partition, records of one key come to another one from now on, behind "
-            "those in the old one in no order. Readers that keep state or order by key see such a key twice"
+            f"to it last: where keys choose the partition, records of one key come to another one {counted_from}, "
+            "behind those in the old one in no order. Readers that keep state or order by key see such a key twice"
         )
     return None

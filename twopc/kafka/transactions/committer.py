@@ -48,6 +48,7 @@ class PlainCommitter(Committer):
         self._config = config
         self._topics = topics
         self._new_topics = new_topics
+        self._seen: dict[str, KnownTopic] = {}
         self._fenced = False
 
     def traces(self) -> Traces:
@@ -79,6 +80,7 @@ class PlainCommitter(Committer):
             timeout_ms = self._timeout_ms(client)
             if self._fenced:
                 refuse_successor(client, prefix, attempt)
+                self._look_at_outputs(client)
                 return abort_open(client, prefix, timeout_ms, attempt)
             self._check_producer(timeout_ms)
             config = self._config
@@ -87,9 +89,17 @@ class PlainCommitter(Committer):
                 require_topics(client, self._topics, "output")
                 require_topic_grants(client, self._topics, WRITE)
                 self._warn_of_what_goes(client)
+                self._look_at_outputs(client)
             lingering = fence_earlier(client, prefix, timeout_ms, attempt)
             self._fenced = True
             return lingering
+
+    def _look_at_outputs(self, client: LeaderClient) -> None:
+        """Say what has become of the topics since the last look, which was half a minute ago: writers don't look."""
+        now = client.topics(self._topics) if self._topics else {}
+        for said in changed_topics(self._seen, now, "from the job's next attempt on"):
+            log.warning("%s", said)
+        self._seen |= {topic: KnownTopic.of(info) for topic, info in now.items()}
 
     def compare(self, known: Sequence[KnownOutput]) -> None:
         before = {each.name: KnownTopic.from_facts(each) for each in known}
