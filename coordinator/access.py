@@ -15,13 +15,13 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 
 from twopc.errors import ConfigurationError, ProtocolViolation
+from twopc.protocol.figures import FIGURES, Figures
 from twopc.protocol.layout import subtask_folder
-from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, StreamTimeAt
 from twopc.protocol.messages import Ack, Decline, Failed, Progress, ToCoordinator
 from twopc.protocol.record_errors import COUNTS_MAX, RecordErrorKind
 from twopc.protocol.requests import Request, StartAttempt, redacted
@@ -148,7 +148,7 @@ SOURCES_MAX = 100
 ERROR_KINDS_MAX = 10
 """Sources, and new kinds of errors of records, that a report of progress may tell of."""
 
-MEASURES_MAX = 1_000
+SAMPLES_MAX = 1_000
 """Splits, and operators by partition number, that a report may measure."""
 
 
@@ -180,32 +180,19 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
                 pending_transactions=pending,
                 record_errors=counts,
                 new_record_errors=tuple(map(_redacted, message.new_record_errors[:ERROR_KINDS_MAX])),
-                measures=None if message.measures is None else _bounded(message.measures),
+                figures=None if message.figures is None else _bounded(message.figures),
             )
         case _:
             return message
 
 
-def _bounded(measures: Measures) -> Measures:
-    return Measures(
-        read=_of_operators(measures.read, SOURCES_MAX),
-        written=_of_operators(measures.written, SOURCES_MAX),
-        late=_of_operators(measures.late, SOURCES_MAX),
-        lags=tuple(
-            replace(each, source=redact(each.source), split=redact(each.split)) for each in measures.lags[:MEASURES_MAX]
-        ),
-        stream_times=_of_operators(measures.stream_times, MEASURES_MAX),
-        oldest_transaction_ms=measures.oldest_transaction_ms,
-        bytes_read=_of_operators(measures.bytes_read, SOURCES_MAX),
-        bytes_written=_of_operators(measures.bytes_written, SOURCES_MAX),
-    )
-
-
-_Measured = TypeVar("_Measured", OperatorCount, OperatorBytes, StreamTimeAt)
-
-
-def _of_operators(measured: tuple[_Measured, ...], most: int) -> tuple[_Measured, ...]:
-    return tuple(replace(each, operator=redact(each.operator)) for each in measured[:most])
+def _bounded(figures: Figures) -> Figures:
+    """Of the figures that there are, so many samples, whose labels are made fit to leave."""
+    return {
+        name: tuple(replace(each, labels=tuple(map(redact, each.labels))) for each in figures[name][:SAMPLES_MAX])
+        for name in (figure.name for figure in FIGURES)
+        if name in figures
+    }
 
 
 def _redacted(error: RecordErrorKind) -> RecordErrorKind:

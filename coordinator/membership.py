@@ -66,10 +66,10 @@ class Membership:
         return news
 
     def report(self, subtask: SubtaskIndex, progress: Progress) -> None:
-        """Keep what a subtask has said last; what this report does not measure, the last one that did."""
+        """Keep what a subtask has said last; the figures that this report does not have, of the last one that did."""
         before = self.progress.get(subtask)
-        if progress.measures is None and before is not None:
-            progress = replace(progress, measures=before.measures)
+        if progress.figures is None and before is not None:
+            progress = replace(progress, figures=before.figures)
         self.progress[subtask] = progress
 
     def is_another_process(self, attached: Attached) -> bool:

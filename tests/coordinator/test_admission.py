@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.access import ERROR_KINDS_MAX, MEASURES_MAX, PENDING_MAX, SOURCES_MAX, admitted
+from coordinator.access import ERROR_KINDS_MAX, PENDING_MAX, SAMPLES_MAX, SOURCES_MAX, admitted
 from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import StateHandle
-from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, SplitLag, StreamTimeAt
+from twopc.protocol.figures import RECORDS_IN, SPLIT_LAG, FigureSample
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
 from twopc.protocol.record_errors import COUNTS_MAX, RecordErrorCount, RecordErrorKind
-from twopc.rpc.redaction import TEXT_MAX
+from twopc.rpc.redaction import TEXT_MAX, redact
 
 HONEST = Ack(checkpoint(7), snapshot(1, "t", checkpoint_id=7))
 
@@ -77,18 +77,14 @@ def test_what_is_told_of_records_that_went_wrong_is_bounded_and_holds_no_secret(
     assert said.message == "record orders[0]@7: sasl.password=***"
 
 
-def test_what_is_measured_is_bounded_and_named_fit_for_others() -> None:
-    counts = (OperatorCount("x" * 10 * TEXT_MAX, 1),) * 2 * SOURCES_MAX
-    lags = (SplitLag("lines", "/mnt/deep/folder/file.txt", 7),) * 2 * MEASURES_MAX
-    times = (StreamTimeAt("op", 0, 5),) * 2 * MEASURES_MAX
-    sizes = (OperatorBytes("x" * 10 * TEXT_MAX, 1),) * 2 * SOURCES_MAX
-    sent = Measures(counts, counts, counts, lags, times, bytes_read=sizes, bytes_written=sizes)
-    progress = admitted(Progress(1, 1, None, None, measures=sent))
+def test_figures_are_bounded_named_fit_for_others_and_only_those_that_there_are() -> None:
+    long = (FigureSample(("x" * 10 * TEXT_MAX,), 1),) * 2 * SAMPLES_MAX
+    lags = (FigureSample(("lines", "/mnt/deep/folder/file.txt"), 7),) * 2
+    sent = {RECORDS_IN.name: long, SPLIT_LAG.name: lags, "of a newer worker": long}
+    progress = admitted(Progress(1, 1, None, None, figures=sent))
     assert isinstance(progress, Progress)
-    measures = progress.measures
-    assert measures is not None
-    assert [len(of) for of in (measures.read, measures.written, measures.late)] == [SOURCES_MAX] * 3
-    assert measures.bytes_read == measures.bytes_written
-    assert (len(measures.bytes_read), len(measures.bytes_read[0].operator)) == (SOURCES_MAX, TEXT_MAX)
-    assert (len(measures.lags), len(measures.stream_times)) == (MEASURES_MAX, MEASURES_MAX)
-    assert (len(measures.read[0].operator), measures.lags[0].split) == (TEXT_MAX, ".../file.txt")
+    assert progress.figures == {
+        RECORDS_IN.name: (FigureSample((redact(long[0].labels[0]),), 1),) * SAMPLES_MAX,
+        SPLIT_LAG.name: (FigureSample(("lines", ".../file.txt"), 7),) * 2,
+    }
+    assert len(progress.figures[RECORDS_IN.name][0].labels[0]) == TEXT_MAX

@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from twopc.config import RunSettings
 from twopc.metrics.jobs import JobMetrics
+from twopc.protocol import figures
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import CheckpointInFlight, JobDescription, KeptCheckpoint, SubtaskDescription
-from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, SplitLag, StreamTimeAt
 from twopc.protocol.messages import Progress
 from twopc.protocol.record_errors import RecordErrorCount
 
@@ -46,15 +46,19 @@ PROGRESS = Progress(
     pending_transactions=("t-0", "t-1"),
     slow="map(priced) at record orders[0]@7",
     record_errors=(RecordErrorCount("orders", "map(priced)", skipped=3, dead_letters=2),),
-    measures=Measures(
-        read=(OperatorCount("orders", 100),),
-        written=(OperatorCount("priced", 90),),
-        late=(OperatorCount("per-minute", 4),),
-        lags=(SplitLag("orders", "orders-topic[3]", 7),),
-        stream_times=(StreamTimeAt("per-minute", 3, 1_700_000_000_500),),
-        oldest_transaction_ms=1_700_000_000_250,
-        bytes_read=(OperatorBytes("orders", 10_000),),
-        bytes_written=(OperatorBytes("priced", 900),),
+    figures=dict(
+        (
+            figures.RECORDS_IN.by_operator({"orders": 100}),
+            figures.RECORDS_OUT.by_operator({"priced": 90}),
+            figures.BYTES_IN.by_operator({"orders": 10_000}),
+            figures.BYTES_OUT.by_operator({"priced": 900}),
+            figures.LATE_RECORDS.by_operator({"per-minute": 4}),
+            figures.SPLIT_LAG.of([(("orders", "orders-topic[3]"), 3), (("orders", "orders-topic[3]"), 4)]),
+            figures.STREAM_TIME.of([(("per-minute", "3"), 1_700_000_000_500)]),
+            figures.OLDEST_TRANSACTION.of([((), 1_700_000_000_250)]),
+            figures.BUSY_TIME.of([((), 1_500)]),
+            figures.BATCH_RECORDS.of([((), 64)]),
+        )
     ),
 )
 

@@ -14,7 +14,7 @@ from tests.metrics.kit import IDLE, RUNNING, ScrapedMetrics
 from twopc.errors import Unavailable
 from twopc.metrics.description_metrics import DESCRIBED
 from twopc.metrics.jobs import JobMetrics
-from twopc.metrics.metric import OPERATOR
+from twopc.protocol.figures import OPERATOR
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.job_description import JobDescription
 
@@ -87,6 +87,8 @@ def test_records_that_went_wrong_are_counted_by_source_and_operator() -> None:
         ("twopc_operator_num_bytes_out_total", {"operator_name": "priced"}, 900),
         ("twopc_operator_num_late_records_total", {"operator_name": "per-minute"}, 4),
         ("twopc_subtask_oldest_transaction_start_timestamp_seconds", {}, 1_700_000_000.25),
+        ("twopc_subtask_accumulate_busy_time_seconds_total", {}, 1.5),
+        ("twopc_subtask_batch_records", {}, 64),
         ("twopc_split_pending_records", {"source": "orders", "split": "orders-topic[3]"}, 7),
         (
             "twopc_operator_current_input_watermark_timestamp_seconds",

@@ -16,8 +16,8 @@ from twopc.protocol.facts import (
     StateHandle,
     SubtaskSnapshot,
 )
+from twopc.protocol.figures import FigureSample
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.measures import Measures, OperatorCount, SplitLag, StreamTimeAt
 from twopc.protocol.messages import (
     Abort,
     Ack,
@@ -83,16 +83,8 @@ metadata = st.builds(
 stages = st.integers(0, 2**31)
 record_error_counts = st.builds(RecordErrorCount, text, text, st.integers(0, 2**63), st.integers(0, 2**63))
 record_error_kinds = st.builds(RecordErrorKind, text, text, text, text)
-counts = st.lists(st.builds(OperatorCount, text, st.integers(0, 2**63)), max_size=2).map(tuple)
-measures = st.builds(
-    Measures,
-    counts,
-    counts,
-    counts,
-    st.lists(st.builds(SplitLag, text, text, st.integers(0, 2**63)), max_size=2).map(tuple),
-    st.lists(st.builds(StreamTimeAt, text, st.integers(0, 2**31), st.integers(-(2**62), 2**62)), max_size=2).map(tuple),
-    st.none() | st.integers(0, 2**62),
-)
+samples = st.builds(FigureSample, st.lists(text, max_size=2).map(tuple), st.integers(-(2**62), 2**63))
+figures = st.dictionaries(text, st.lists(samples, max_size=2).map(tuple), max_size=3)
 progress = st.builds(
     Progress,
     st.integers(0, 2**63),
@@ -105,7 +97,7 @@ progress = st.builds(
         tuple
     ),
     st.lists(record_error_kinds, max_size=2).map(tuple),
-    st.none() | measures,
+    st.none() | figures,
 )
 from_subtask: st.SearchStrategy[ToCoordinator | Attach] = st.one_of(
     st.builds(Attach, text, attempts, subtasks, st.integers(0, 2**31), text, checkpoints, st.booleans()),

@@ -17,8 +17,8 @@ from twopc import events
 from twopc.checkpoints.catalog import read_job
 from twopc.errors import CheckpointCorrupted, ConfigurationError, Fenced, Unavailable
 from twopc.protocol.facts import SplitPosition
+from twopc.protocol.figures import RECORDS_IN, SPLIT_LAG, STREAM_TIME
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount, SplitLag, StreamTimeAt
 from twopc.protocol.messages import (
     Decline,
     EndOfInput,
@@ -164,13 +164,14 @@ def test_what_a_subtask_tells_reaches_those_who_watch(serve: Serve, closing: Clo
     with Watcher(client) as watcher:
         started = start_attempt(client, JOB, replace(SETTINGS, checkpoint_interval_ms=60_000))
         running = subtasks(address, started.attempt, closing)
-        measures = Measures(
-            read=(OperatorCount("in", 10),),
-            lags=(SplitLag("in", "in[0]", 3),),
-            stream_times=(StreamTimeAt("op", 0, -5),),
-            bytes_read=(OperatorBytes("in", 1 << 40),),
+        figures = dict(
+            (
+                RECORDS_IN.by_operator({"in": 1 << 40}),
+                SPLIT_LAG.of([(("in", "in[0]"), 3)]),
+                STREAM_TIME.of([(("op", "0"), -5)]),
+            )
         )
-        progress = Progress(10, 7, 3, "late-flights-1-0-1", ("late-flights-1-0-0",), measures=measures)
+        progress = Progress(10, 7, 3, "late-flights-1-0-1", ("late-flights-1-0-0",), figures=figures)
         running[0].link.send(progress)
         running[1].link.send(Failed("UserCodeError", "flights[3]@17: boom", restartable=False))
         eventually(lambda: bool(watcher.told(events.AttemptFailed)), "the failure arrives")

@@ -12,8 +12,8 @@ from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
 from twopc.operators import Dataflow, KeyedStateStore, WindowAggregate
 from twopc.operators.window_step import Count
 from twopc.protocol.facts import Committable, SplitPosition
+from twopc.protocol.figures import BYTES_IN, FIGURES, RECORDS_IN, RECORDS_OUT
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.measures import OperatorBytes, OperatorCount
 from twopc.protocol.messages import (
     Abort,
     Ack,
@@ -393,8 +393,8 @@ def test_reports_say_it_operator_by_operator_at_first_and_every_five_seconds(mak
         stage.steps(1)
         clock.advance(500)
     told = enumerate(stage.sent(Progress))
-    measured = [(number, each.measures) for number, each in told if each.measures is not None]
-    assert [number for number, _ in measured] == [0, 10]
-    last = measured[-1][1]
-    assert (*last.read, *last.bytes_read) == (OperatorCount("in", 3), OperatorBytes("in", 24))
-    assert last.written == (OperatorCount("out", 3),)
+    counted = [(number, each.figures) for number, each in told if each.figures is not None]
+    assert [number for number, _ in counted] == [0, 10]
+    own = [RECORDS_IN.by_operator({"in": 3}), BYTES_IN.by_operator({"in": 24}), RECORDS_OUT.by_operator({"out": 3})]
+    assert {name: counted[-1][1][name] for name, _ in own} == dict(own)
+    assert counted[-1][1].keys() == {figure.name for figure in FIGURES}, "each figure is counted somewhere"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.runtime.kit import Stage, complete, trigger
 from twopc.clock import ManualClock
+from twopc.protocol.figures import OLDEST_TRANSACTION
 from twopc.protocol.messages import Progress
 from twopc.runtime.transaction_ages import TransactionAges
 
@@ -38,6 +39,7 @@ def test_a_subtask_tells_of_what_is_not_committed_yet(make: Callable[..., Stage]
     stage.steps(2)
     clock.advance(5_000)
     stage.steps(1)
-    told = [each.measures.oldest_transaction_ms for each in stage.sent(Progress) if each.measures is not None]
+    counted = [each.figures for each in stage.sent(Progress) if each.figures is not None]
+    told = [sample.value for figures in counted for sample in figures[OLDEST_TRANSACTION.name]]
     assert told[:2] == [began, began]
     assert told[-1] > began

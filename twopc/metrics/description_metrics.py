@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
-from twopc.metrics.metric import OPERATOR, SUBTASK, Kind, Metric, Sample, measured, of_job, of_subtask
+from twopc.metrics.metric import SUBTASK, Kind, Metric, Sample, counted, of_job, of_subtask
+from twopc.protocol.figures import FIGURES, OPERATOR
 from twopc.protocol.job_description import JobDescription, KeptCheckpoint, SubtaskDescription
-from twopc.protocol.measures import Measures, OperatorBytes, OperatorCount
 from twopc.protocol.messages import Progress
 from twopc.protocol.record_errors import RecordErrorCount
 
@@ -42,37 +41,6 @@ def _errors(name: str, help: str, read: Callable[[RecordErrorCount], int]) -> Me
                 yield (str(subtask.subtask), count.source, count.operator), read(count)
 
     return Metric(f"twopc_source_{name}", Kind.COUNTER, help, (SUBTASK, "source", OPERATOR), samples)
-
-
-def _counted(name: str, help: str, read: Callable[[Measures], Iterable[OperatorCount]]) -> Metric:  # noqa: A002
-    def samples(measures: Measures) -> Iterable[Sample]:
-        return (((count.operator,), count.records) for count in read(measures))
-
-    return measured(f"operator_{name}", Kind.COUNTER, help, (OPERATOR,), samples)
-
-
-def _bytes(name: str, help: str, read: Callable[[Measures], Iterable[OperatorBytes]]) -> Metric:  # noqa: A002
-    def samples(measures: Measures) -> Iterable[Sample]:
-        return (((count.operator,), count.bytes) for count in read(measures))
-
-    return measured(f"operator_{name}", Kind.COUNTER, help, (OPERATOR,), samples)
-
-
-def _split_lags(measures: Measures) -> Iterable[Sample]:
-    lags: Counter[tuple[str, str]] = Counter()
-    for each in measures.lags:
-        # Of a split that is a file, the coordinator knows the name without its folder.
-        lags[each.source, each.split] += each.records
-    return lags.items()
-
-
-def _oldest_transaction(measures: Measures) -> Iterable[Sample]:
-    began = measures.oldest_transaction_ms
-    return () if began is None else (((), began / 1000),)
-
-
-def _stream_times(measures: Measures) -> Iterable[Sample]:
-    return (((at.operator, str(at.partition)), at.time_ms / 1000) for at in measures.stream_times)
 
 
 DESCRIBED: tuple[Metric, ...] = (
@@ -196,38 +164,7 @@ DESCRIBED: tuple[Metric, ...] = (
         "Whether a checkpoint waits for a function of the job's that does not return.",
         _of_progress(lambda progress: bool(progress.slow)),
     ),
-    _counted("num_records_in", "Records that a source has read in this attempt.", lambda measures: measures.read),
-    _counted("num_records_out", "Records that a sink was given in this attempt.", lambda measures: measures.written),
-    _bytes(
-        "num_bytes_in",
-        "Bytes of the values that a source has read in this attempt.",
-        lambda measures: measures.bytes_read,
-    ),
-    _bytes(
-        "num_bytes_out",
-        "Bytes of the values that a sink has written in this attempt.",
-        lambda measures: measures.bytes_written,
-    ),
-    _counted(
-        "num_late_records",
-        "Records that came too late for every window that they belong to, in this attempt.",
-        lambda measures: measures.late,
-    ),
-    measured(
-        "operator_current_input_watermark_timestamp_seconds",
-        Kind.GAUGE,
-        "The stream time of an operator, by partition number.",
-        (OPERATOR, "partition"),
-        _stream_times,
-    ),
-    measured(
-        "subtask_oldest_transaction_start_timestamp_seconds",
-        Kind.GAUGE,
-        "When the oldest transaction of a subtask began that is open or pre-committed.",
-        (),
-        _oldest_transaction,
-    ),
-    measured("split_pending_records", Kind.GAUGE, "Records of a split left to read.", ("source", "split"), _split_lags),
+    *map(counted, FIGURES),
     _errors("num_records_skipped", "Records that went wrong and were left out.", lambda count: count.skipped),
     _errors("num_dead_letters", "Records that went wrong and are dead letters.", lambda count: count.dead_letters),
 )

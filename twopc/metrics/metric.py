@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from twopc.protocol.figures import Figure
 from twopc.protocol.job_description import JobDescription, SubtaskDescription
-from twopc.protocol.measures import Measures
 
 Sample = tuple[tuple[str, ...], float]
 """The values of a metric's own labels, and its value."""
@@ -16,7 +17,6 @@ JOB = "job_name"
 """The label that every metric has. Not `job`: that is Prometheus's own, and wins."""
 
 SUBTASK = "subtask_index"
-OPERATOR = "operator_name"
 
 
 class Kind(Enum):
@@ -59,19 +59,18 @@ def of_subtask(name: str, kind: Kind, help: str, read: Callable[[SubtaskDescript
     return Metric(f"twopc_subtask_{name}", kind, help, (SUBTASK,), samples)
 
 
-def measured(
-    name: str,
-    kind: Kind,
-    help: str,  # noqa: A002
-    labels: tuple[str, ...],
-    read: Callable[[Measures], Iterable[Sample]],
-) -> Metric:
-    """Return a metric of what the subtasks measure, with these labels besides the subtask's."""
+def counted(figure: Figure) -> Metric:
+    """Return the metric of a figure that subtasks count, with its labels besides the subtask's."""
 
     def samples(job: JobDescription) -> Iterable[Sample]:
         for subtask in job.subtasks:
-            if subtask.progress is not None and subtask.progress.measures is not None:
-                for own, value in read(subtask.progress.measures):
-                    yield (str(subtask.subtask), *own), value
+            if subtask.progress is not None and subtask.progress.figures is not None:
+                values: Counter[tuple[str, ...]] = Counter()
+                for sample in subtask.progress.figures.get(figure.name, ()):
+                    # Of a split that is a file, the coordinator knows the name without its folder.
+                    values[sample.labels] += sample.value
+                for labels, value in values.items():
+                    yield (str(subtask.subtask), *labels), value / figure.scale
 
-    return Metric(f"twopc_{name}", kind, help, (SUBTASK, *labels), samples)
+    kind = Kind.COUNTER if figure.is_counter else Kind.GAUGE
+    return Metric(f"twopc_{figure.name}", kind, figure.help, (SUBTASK, *figure.labels), samples)

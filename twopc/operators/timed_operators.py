@@ -8,7 +8,6 @@ from typing import Any
 from twopc.operators.process import ProcessOperator
 from twopc.operators.values import Result
 from twopc.operators.windows import WindowOperator
-from twopc.protocol.measures import StreamTimeAt
 
 Timed = ProcessOperator | WindowOperator
 
@@ -46,16 +45,16 @@ class TimedOperators:
     @property
     def stream_time(self) -> int | None:
         """The greatest of any operator and partition number here; None before any."""
-        return max((each.time_ms for each in self.stream_times()), default=None)
+        return max(self.stream_times().values(), default=None)
 
-    def stream_times(self) -> tuple[StreamTimeAt, ...]:
-        """The stream time of every operator and partition number here that has one."""
-        return tuple(
-            StreamTimeAt(key, number, time)
+    def stream_times(self) -> Mapping[tuple[str, int], int]:
+        """The stream time of every operator and partition number here that has one, in Unix milliseconds."""
+        return {
+            (key, number): time
             for key, each in self._operators.items()
             for number in self._numbers
             if (time := each.stream_time(number)) is not None
-        )
+        }
 
     def late(self) -> Mapping[str, int]:
         """The number of records of this attempt that came too late, by window."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from twopc.protocol.facts import SubtaskSnapshot
+from twopc.protocol.figures import Figures
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.measures import Measures
 from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
 
 
@@ -131,7 +131,7 @@ class Progress:
     `slow` names a user function that doesn't return, and its record; empty if there is none. `record_errors` are counts
     by source and operator; `new_record_errors` are those of a new kind since the report before, at most as many as a
     report holds.
-    `measures` come with some reports only, and hold until the next.
+    `figures` come with some reports only, and hold until the next.
     """
 
     records_in: int
@@ -142,7 +142,7 @@ class Progress:
     slow: str = ""
     record_errors: tuple[RecordErrorCount, ...] = ()
     new_record_errors: tuple[RecordErrorKind, ...] = ()
-    measures: Measures | None = None
+    figures: Figures | None = None
 
 
 ToCoordinator = Ack | Decline | Committed | EndOfInput | Failed | Progress

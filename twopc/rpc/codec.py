@@ -5,17 +5,12 @@ What can't be decoded raises ProtocolViolation.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import get_args
 
 from twopc.errors import ProtocolViolation
-from twopc.protocol.canonical import canonical
-from twopc.protocol.codec import from_json, to_json
-from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import (
-    Ack,
     ToCoordinator,
     ToSubtask,
 )
@@ -43,26 +38,11 @@ TO_SUBTASK = {field_of(kind): kind for kind in get_args(ToSubtask)}
 
 
 def encode_from_subtask(message: ToCoordinator | Attach) -> pb.FromSubtask:
-    if isinstance(message, Ack):
-        return pb.FromSubtask(
-            ack=pb.Ack(
-                checkpoint_id=message.checkpoint_id,
-                snapshot_json=canonical(to_json(message.snapshot)),
-                pause_ms=message.pause_ms,
-                store_ms=message.store_ms,
-                pre_commit_ms=message.pre_commit_ms,
-                write_ms=message.write_ms,
-            )
-        )
     return pb.FromSubtask(**{field_of(type(message)): encode(message, getattr(pb, type(message).__name__))})
 
 
 def decode_from_subtask(wire: pb.FromSubtask) -> ToCoordinator | Attach:
     name = wire.WhichOneof("body")
-    if name == "ack":
-        ack = wire.ack
-        durations = (ack.pause_ms, ack.store_ms, ack.pre_commit_ms, ack.write_ms)
-        return Ack(CheckpointId(ack.checkpoint_id), _decode_snapshot(ack.snapshot_json), *durations)
     if name not in FROM_SUBTASK:
         raise ProtocolViolation(f"a subtask sent a message without a known body ({name})")
     message: ToCoordinator | Attach = decode(FROM_SUBTASK[name], getattr(wire, name))
@@ -79,10 +59,3 @@ def decode_to_subtask(wire: pb.ToSubtask) -> ToSubtask:
         raise ProtocolViolation(f"the coordinator sent a message without a known body ({name})")
     message: ToSubtask = decode(TO_SUBTASK[name], getattr(wire, name))
     return message
-
-
-def _decode_snapshot(data: bytes) -> SubtaskSnapshot:
-    try:
-        return from_json(SubtaskSnapshot, json.loads(data))
-    except (ValueError, RecursionError) as error:
-        raise ProtocolViolation(f"a subtask acknowledged with a snapshot that can't be read: {error}") from error

@@ -75,7 +75,7 @@ class Failed(_message.Message):
     def __init__(self, error_type: _Optional[str] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions", "slow", "record_errors", "new_record_errors", "measures")
+    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions", "slow", "record_errors", "new_record_errors", "figures_json")
     RECORDS_IN_FIELD_NUMBER: _ClassVar[int]
     RECORDS_OUT_FIELD_NUMBER: _ClassVar[int]
     LAG_FIELD_NUMBER: _ClassVar[int]
@@ -84,7 +84,7 @@ class Progress(_message.Message):
     SLOW_FIELD_NUMBER: _ClassVar[int]
     RECORD_ERRORS_FIELD_NUMBER: _ClassVar[int]
     NEW_RECORD_ERRORS_FIELD_NUMBER: _ClassVar[int]
-    MEASURES_FIELD_NUMBER: _ClassVar[int]
+    FIGURES_JSON_FIELD_NUMBER: _ClassVar[int]
     records_in: int
     records_out: int
     lag: int
@@ -93,64 +93,8 @@ class Progress(_message.Message):
     slow: str
     record_errors: _containers.RepeatedCompositeFieldContainer[RecordErrorCount]
     new_record_errors: _containers.RepeatedCompositeFieldContainer[RecordErrorKind]
-    measures: Measures
-    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ..., slow: _Optional[str] = ..., record_errors: _Optional[_Iterable[_Union[RecordErrorCount, _Mapping]]] = ..., new_record_errors: _Optional[_Iterable[_Union[RecordErrorKind, _Mapping]]] = ..., measures: _Optional[_Union[Measures, _Mapping]] = ...) -> None: ...
-
-class Measures(_message.Message):
-    __slots__ = ("read", "written", "late", "lags", "stream_times", "oldest_transaction_ms", "bytes_read", "bytes_written")
-    READ_FIELD_NUMBER: _ClassVar[int]
-    WRITTEN_FIELD_NUMBER: _ClassVar[int]
-    LATE_FIELD_NUMBER: _ClassVar[int]
-    LAGS_FIELD_NUMBER: _ClassVar[int]
-    STREAM_TIMES_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_TRANSACTION_MS_FIELD_NUMBER: _ClassVar[int]
-    BYTES_READ_FIELD_NUMBER: _ClassVar[int]
-    BYTES_WRITTEN_FIELD_NUMBER: _ClassVar[int]
-    read: _containers.RepeatedCompositeFieldContainer[OperatorCount]
-    written: _containers.RepeatedCompositeFieldContainer[OperatorCount]
-    late: _containers.RepeatedCompositeFieldContainer[OperatorCount]
-    lags: _containers.RepeatedCompositeFieldContainer[SplitLag]
-    stream_times: _containers.RepeatedCompositeFieldContainer[StreamTimeAt]
-    oldest_transaction_ms: int
-    bytes_read: _containers.RepeatedCompositeFieldContainer[OperatorBytes]
-    bytes_written: _containers.RepeatedCompositeFieldContainer[OperatorBytes]
-    def __init__(self, read: _Optional[_Iterable[_Union[OperatorCount, _Mapping]]] = ..., written: _Optional[_Iterable[_Union[OperatorCount, _Mapping]]] = ..., late: _Optional[_Iterable[_Union[OperatorCount, _Mapping]]] = ..., lags: _Optional[_Iterable[_Union[SplitLag, _Mapping]]] = ..., stream_times: _Optional[_Iterable[_Union[StreamTimeAt, _Mapping]]] = ..., oldest_transaction_ms: _Optional[int] = ..., bytes_read: _Optional[_Iterable[_Union[OperatorBytes, _Mapping]]] = ..., bytes_written: _Optional[_Iterable[_Union[OperatorBytes, _Mapping]]] = ...) -> None: ...
-
-class OperatorCount(_message.Message):
-    __slots__ = ("operator", "records")
-    OPERATOR_FIELD_NUMBER: _ClassVar[int]
-    RECORDS_FIELD_NUMBER: _ClassVar[int]
-    operator: str
-    records: int
-    def __init__(self, operator: _Optional[str] = ..., records: _Optional[int] = ...) -> None: ...
-
-class OperatorBytes(_message.Message):
-    __slots__ = ("operator", "bytes")
-    OPERATOR_FIELD_NUMBER: _ClassVar[int]
-    BYTES_FIELD_NUMBER: _ClassVar[int]
-    operator: str
-    bytes: int
-    def __init__(self, operator: _Optional[str] = ..., bytes: _Optional[int] = ...) -> None: ...
-
-class SplitLag(_message.Message):
-    __slots__ = ("source", "split", "records")
-    SOURCE_FIELD_NUMBER: _ClassVar[int]
-    SPLIT_FIELD_NUMBER: _ClassVar[int]
-    RECORDS_FIELD_NUMBER: _ClassVar[int]
-    source: str
-    split: str
-    records: int
-    def __init__(self, source: _Optional[str] = ..., split: _Optional[str] = ..., records: _Optional[int] = ...) -> None: ...
-
-class StreamTimeAt(_message.Message):
-    __slots__ = ("operator", "partition", "time_ms")
-    OPERATOR_FIELD_NUMBER: _ClassVar[int]
-    PARTITION_FIELD_NUMBER: _ClassVar[int]
-    TIME_MS_FIELD_NUMBER: _ClassVar[int]
-    operator: str
-    partition: int
-    time_ms: int
-    def __init__(self, operator: _Optional[str] = ..., partition: _Optional[int] = ..., time_ms: _Optional[int] = ...) -> None: ...
+    figures_json: bytes
+    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ..., slow: _Optional[str] = ..., record_errors: _Optional[_Iterable[_Union[RecordErrorCount, _Mapping]]] = ..., new_record_errors: _Optional[_Iterable[_Union[RecordErrorKind, _Mapping]]] = ..., figures_json: _Optional[bytes] = ...) -> None: ...
 
 class RecordErrorCount(_message.Message):
     __slots__ = ("source", "operator", "skipped", "dead_letters")

@@ -1,11 +1,13 @@
 """Values in messages of protobuf whose fields have the names of theirs: the one mapping, for all of them.
 
-A field that may be None has presence on the wire, and is absent then. What can't be decoded raises ProtocolViolation.
+A field that may be None has presence on the wire, and is absent then. One whose name ends with `_json` holds a value as
+JSON. What can't be decoded raises ProtocolViolation.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
@@ -18,10 +20,13 @@ from twopc.protocol.codec import Mismatch, Newer, from_json, tag_of, to_json
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
+_AS_JSON = "_json"
+"""How the name of a field ends that holds the JSON of a value."""
+
 
 def encode(value: object, message: type[M]) -> M:
     """Return the message of that type which holds a dataclass."""
-    return message(**to_json(value))
+    return message(**_to_wire(to_json(value), message.DESCRIPTOR))
 
 
 def decode(kind: type[T], wire: Message) -> T:
@@ -80,11 +85,34 @@ def field_of(kind: Any) -> str:
     return tag_of(kind).replace("-", "_")
 
 
+def _to_wire(body: Mapping[str, Any], kind: Any) -> dict[str, Any]:
+    """Return what the fields of a message of this kind hold of a dataclass in JSON."""
+    values: dict[str, Any] = {}
+    for field in kind.fields:
+        value = body[field.name.removesuffix(_AS_JSON)]
+        if field.name.endswith(_AS_JSON):
+            value = b"" if value is None else canonical(value)
+        elif field.message_type is not None and value is not None:
+            inner = field.message_type
+            value = [_to_wire(each, inner) for each in value] if field.is_repeated else _to_wire(value, inner)
+        values[field.name] = value
+    return values
+
+
 def _body(wire: Message) -> dict[str, Any]:
-    return {
-        field.name: None if field.has_presence and not wire.HasField(field.name) else _value(getattr(wire, field.name))
-        for field in wire.DESCRIPTOR.fields
-    }
+    return dict(_part(wire, field) for field in wire.DESCRIPTOR.fields)
+
+
+def _part(wire: Message, field: Any) -> tuple[str, Any]:
+    if field.has_presence and not wire.HasField(field.name):
+        return field.name, None
+    value = getattr(wire, field.name)
+    if not field.name.endswith(_AS_JSON):
+        return field.name, _value(value)
+    try:
+        return field.name.removesuffix(_AS_JSON), json.loads(value) if value else None
+    except (ValueError, RecursionError) as error:
+        raise ProtocolViolation(f"the other side sent {field.name} that can't be read: {error}") from error
 
 
 def _value(value: Any) -> Any:

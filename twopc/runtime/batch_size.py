@@ -38,6 +38,8 @@ class BatchSize:
         self._least, self._most = least, most
         self._most_packed = most if most_packed is None else most_packed
         self.records = least
+        self.busy_seconds = 0.0
+        """How long all batches took."""
         self._weight = self._sizes = self._times = self._squares = self._products = 0.0
 
     @classmethod
@@ -51,6 +53,7 @@ class BatchSize:
 
         `packed_bytes` is how many bytes their values have as packed columns; None of those that were objects.
         """
+        self.busy_seconds += seconds
         self._note(count, seconds)
         each = self._seconds_each()
         if each is None:

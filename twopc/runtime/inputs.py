@@ -18,7 +18,6 @@ from itertools import chain
 
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.measures import SplitLag
 from twopc.record import Batch, Row
 from twopc.runtime.event_time_order import EventTimeOrder
 from twopc.source import SourceReader
@@ -96,13 +95,13 @@ class Inputs:
         known = [lag for reader in self._readers.values() if (lag := reader.lag()) is not None]
         return sum(known) + sum(map(self._held, self._orders)) if known else None
 
-    def split_lags(self) -> tuple[SplitLag, ...]:
+    def split_lags(self) -> Mapping[tuple[str, str], int]:
         """The lag by source and split, without the records that are held of it."""
-        return tuple(
-            SplitLag(source, split, lag)
+        return {
+            (source, split): lag
             for source, reader in self._readers.items()
             for split, lag in reader.split_lags().items()
-        )
+        }
 
     def bytes_read(self) -> Mapping[str, int]:
         """The bytes of the values that were read of each source; sources that don't count are left out."""

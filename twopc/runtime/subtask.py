@@ -27,8 +27,8 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.operators import SinkOutput
 from twopc.packed_column import PackedColumn
 from twopc.protocol.facts import Committable, SplitPosition, SubtaskSnapshot
+from twopc.protocol.figures import Figures
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
-from twopc.protocol.measures import Measures
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
 from twopc.protocol.subtask_state import (
     CommitPending,
@@ -42,9 +42,9 @@ from twopc.protocol.subtask_state import (
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.commit_queue import CommitQueue
 from twopc.runtime.dependencies import SubtaskDependencies
+from twopc.runtime.figures import figures_of
 from twopc.runtime.slow_function import SlowFunctionWatch
 from twopc.runtime.snapshot_pipeline import SnapshotOf, SnapshotPipeline
-from twopc.runtime.subtask_measures import measures_of
 from twopc.runtime.transaction_ages import TransactionAges
 from twopc.sink import PreCommit
 
@@ -56,7 +56,7 @@ COMPLETION_POLL_SECONDS = 0.005
 
 PROGRESS_SECONDS = 0.5
 
-MEASURE_SECONDS = 5.0
+FIGURES_SECONDS = 5.0
 """How often a report says it operator by operator, split by split."""
 
 
@@ -92,7 +92,7 @@ class Subtask:
         self._records_out = 0
         self._last_message_at = deps.clock.monotonic()
         self._progress_at = 0.0
-        self._measured_at = -MEASURE_SECONDS
+        self._counted_at = -FIGURES_SECONDS
         self._ages = TransactionAges()
         self._progress = Progress(0, 0, None, None, ())
 
@@ -306,16 +306,16 @@ class Subtask:
             pending_transactions=tuple(committable.name for committable in self._state.committables),
             record_errors=self._deps.record_errors.counts(),
             new_record_errors=self._deps.record_errors.take_new(),
-            measures=self._measured(),
+            figures=self._counted(),
         )
         self._deps.link.send(self._progress)
 
-    def _measured(self) -> Measures | None:
-        if self._progress_at - self._measured_at < MEASURE_SECONDS:
+    def _counted(self) -> Figures | None:
+        if self._progress_at - self._counted_at < FIGURES_SECONDS:
             return None
-        self._measured_at = self._progress_at
+        self._counted_at = self._progress_at
         names = (committable.name for committable in self._state.committables)
-        return measures_of(self._deps, self._ages.oldest(names))
+        return figures_of(self._deps, self._batch_size, self._ages.oldest(names))
 
     def _lag(self) -> int | None:
         own, broadcasts = self._deps.inputs.lag(), self._deps.broadcasts
