@@ -75,11 +75,11 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class NotStored:
-    """Storing the facts of the last decision failed. `outrun`: only because another coordinator was quicker."""
+    """Storing the facts of the last decision failed. `superseded`: only because another coordinator was quicker."""
 
     facts: tuple[Fact, ...]
     reason: str
-    outrun: bool = False
+    superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

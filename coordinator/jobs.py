@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from coordinator.events import Attached, Detached, EventBatch, LedgerLost, MessageReceived, NotStored, Tick
 from coordinator.ledger import Ledger
-from coordinator.requests import Outrun, check_attempt, refuse_outrun, refuse_unknown_past
+from coordinator.requests import Superseded, check_attempt, refuse_superseded, refuse_unknown_past
 from coordinator.restore_plan import earlier_checkpoints, next_global_commit, plan_restore
 from coordinator.schedule import earliest
 from coordinator.shell import DecisionSink, JobShell
@@ -57,7 +57,7 @@ class Jobs:
         for _ in range(CLAIMS - 1):
             try:
                 return self._claim(name, request)
-            except Outrun:
+            except Superseded:
                 raise
             except Fenced as error:
                 log.info("job %s: %s; reading the ledger again", name, error)
@@ -126,7 +126,7 @@ class Jobs:
 
     def _claim(self, name: str, request: StartAttempt) -> StartedAttempt:
         ledger = self._read(name)
-        refuse_outrun(ledger.state, request)
+        refuse_superseded(ledger.state, request)
         refuse_unknown_past(ledger.state, request)
         job = self._jobs.get(name)
         if job is None or job.core.phase is Phase.FENCED or job.core.state != ledger.state:
@@ -167,8 +167,8 @@ class Jobs:
             case NotStored() if isinstance(request, TriggerCheckpoint):
                 # It was queued; what could not be stored is told by events.
                 pass
-            case NotStored(reason=reason, outrun=outrun):
-                raise Fenced(reason) if outrun else Unavailable(reason)
+            case NotStored(reason=reason, superseded=superseded):
+                raise Fenced(reason) if superseded else Unavailable(reason)
             case LedgerLost(reason=reason):
                 raise Fenced(reason)
             case _:

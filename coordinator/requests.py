@@ -76,16 +76,16 @@ def checkpoint_to_restore(state: LedgerState, restore_from: str) -> CheckpointId
     return found.checkpoint_id
 
 
-class Outrun(Fenced):
+class Superseded(Fenced):
     """Another driver has taken the job over since: trying again would only fence that one."""
 
 
-def refuse_outrun(state: LedgerState, request: StartAttempt) -> None:
-    """Raise Outrun if the job has had a later attempt than the one that the driver starts again."""
+def refuse_superseded(state: LedgerState, request: StartAttempt) -> None:
+    """Raise Superseded if the job has had a later attempt than the one that the driver starts again."""
     newest = max(state.current, request.traces.written)
     driver = state.attempt.driver if state.attempt is not None and newest == state.current else ""
     if request.restart_of and newest > request.restart_of:
-        raise Outrun(
+        raise Superseded(
             f"attempt {request.restart_of} ended and is not started again: another run has taken the job over since, "
             f"as attempt {newest}{driver}"
         )

@@ -101,7 +101,7 @@ class JobShell:
                 _reach(_AFTER_STORING, fact)
         except (Fenced, ProtocolViolation) as error:
             if isinstance(facts[-1], AttemptStarted):
-                return NotStored(facts, str(error), outrun=True)
+                return NotStored(facts, str(error), superseded=True)
             log.error("job %s: %s", self.name, error)
             return LedgerLost(str(error))
         except MissingSnapshot as error:

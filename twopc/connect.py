@@ -14,7 +14,7 @@ from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.protocol.planned_starts import Witnessed
-from twopc.record import RecordError, RecordsRefused, Row, Stage
+from twopc.record import ErrorStage, RecordError, RecordsRefused, Row
 from twopc.serde import HeaderSerde, SerdeContext
 from twopc.sink import Committer, GlobalCommitter, Outcome, PreCommit, Settled, SharedTransaction, Sink, SinkWriter
 from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
@@ -26,6 +26,7 @@ __all__ = [
     "Committer",
     "Complete",
     "ErrorPolicy",
+    "ErrorStage",
     "Follower",
     "FollowerStanding",
     "GlobalCommitter",
@@ -48,7 +49,6 @@ __all__ = [
     "SourceReader",
     "Split",
     "SplitPosition",
-    "Stage",
     "SubtaskContext",
     "Traces",
     "TwoPhaseCommitSink",

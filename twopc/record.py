@@ -74,7 +74,7 @@ class Record:
         )
 
 
-class Stage(StrEnum):
+class ErrorStage(StrEnum):
     """The stage at which a record went wrong, in Kafka Connect's words: decoding, an operator, or a sink."""
 
     HEADER_CONVERTER = "HEADER_CONVERTER"
@@ -97,7 +97,7 @@ class RecordError:
     """The error on one record: the row that it came from, where, in doing what."""
 
     row: Row
-    stage: Stage
+    stage: ErrorStage
     doing: str
     cause: BaseException
 
@@ -232,7 +232,7 @@ class Batch:
             return self
         readable = self.take([index for index in range(len(self)) if index not in bad])
         found = [
-            (at, RecordError(WithoutHeaders(self.rows[at]), Stage.HEADER_CONVERTER, READING_HEADERS, cause))
+            (at, RecordError(WithoutHeaders(self.rows[at]), ErrorStage.HEADER_CONVERTER, READING_HEADERS, cause))
             for at, cause in bad.items()
         ]
         # What stands before a row stands before what is wrong with that row.

@@ -13,14 +13,14 @@ import rocksdict  # noqa: F401
 
 import twopc.worker.bootstrap  # noqa: F401
 from tests.warm_start import install_here
-from twopc.driver.processes import ProcessHost, ProcessStage
+from twopc.driver.processes import ProcessHost, ProcessSubtasks
 from twopc.faults.driver import main
 from twopc.faults.process import is_stopped
 from twopc.graph import JobDefinition
 from twopc.runtime.spec import SubtaskSpec
 
 
-class _LeavesZombies(ProcessStage):
+class _LeavesZombies(ProcessSubtasks):
     def kill(self) -> None:
         every = self._processes
         self._processes = [process for process in every if not is_stopped(process.pid)]
@@ -31,7 +31,7 @@ class _LeavesZombies(ProcessStage):
 class ZombieHost(ProcessHost):
     """As ProcessHost; but a worker that is stopped outlives its attempt."""
 
-    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessSubtasks:
         self._stage = _LeavesZombies([self._start(definition, spec) for spec in specs])
         return self._stage
 

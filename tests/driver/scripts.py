@@ -25,7 +25,7 @@ class FakeEdge:
     sink: Any
     coordinator: Any
     host: Any = None
-    stage: Any = None
+    running: Any = None
     committer: Any = None
 
     def reached(self, point: CrashPoint, checkpoint: CheckpointId) -> None:

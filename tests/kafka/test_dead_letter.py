@@ -14,7 +14,7 @@ from twopc.kafka.letter import RESERVED_BYTES, SHORTENED, TIMESTAMP, Letter
 from twopc.kafka.output.record_taker import RecordTaker
 from twopc.kafka.topics.dead_letter_topic import DeadLetterTopic
 from twopc.kafka.topics.topic_limits import TopicLimits
-from twopc.record import RecordError, Stage
+from twopc.record import ErrorStage, RecordError
 from twopc.testing.rows import InputRow
 from twopc.verify.found_topics import FoundTopics
 
@@ -26,7 +26,7 @@ def letter(
     row: InputRow, cause: BaseException | None = None, sink: KafkaSink = SMALL
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Return key, value and headers of a row's dead letter."""
-    error = RecordError(row, Stage.TRANSFORMATION, "map(f)", cause or ValueError("no"))
+    error = RecordError(row, ErrorStage.TRANSFORMATION, "map(f)", cause or ValueError("no"))
     batch = DeadLetter("dead").dead_letter("job", error, sink)
     return batch.keys[0], batch.values[0], dict(batch.headers[0] or ())
 
@@ -173,7 +173,7 @@ def test_one_with_a_time_that_its_topic_refuses_has_it_in_a_header() -> None:
     output = sink.output(FoundTopics({}, {"dead": TopicLimits(after_ms=3_600_000)}))
     letters, far = Letters(), 4_000_000_000_000
     for stamp in (1_700_000_000_000, far):
-        error = RecordError(InputRow(b"v", b"k", timestamp_=stamp), Stage.TRANSFORMATION, "map(f)", ValueError())
+        error = RecordError(InputRow(b"v", b"k", timestamp_=stamp), ErrorStage.TRANSFORMATION, "map(f)", ValueError())
         assert output.write(letters, DeadLetter("dead").dead_letter("job", error, sink)) == 1
     assert [(stamp, headers.get(TIMESTAMP)) for stamp, headers in letters.taken] == [
         (1_700_000_000_000, None),

@@ -26,7 +26,7 @@ from twopc.operators import (
     StatefulMap,
     Step,
 )
-from twopc.record import Batch, RecordError, Stage
+from twopc.record import Batch, ErrorStage, RecordError
 from twopc.serde import Json
 from twopc.testing.rows import InputRow
 from twopc.testing.states import DictStore
@@ -71,7 +71,7 @@ def source_batch(values: list[int]) -> Batch:
     for at, each in enumerate(rows):
         if each.value_ < 0:
             before = sum(other.value_ >= 0 for other in rows[:at])
-            errors.append((before, RecordError(each, Stage.VALUE_CONVERTER, "decoding", ValueError())))
+            errors.append((before, RecordError(each, ErrorStage.VALUE_CONVERTER, "decoding", ValueError())))
     return Batch(good, [each.value_ for each in good], errors=errors)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twopc.clock import ManualClock
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
-from twopc.record import Batch, RecordError, Row, Stage
+from twopc.record import Batch, ErrorStage, RecordError, Row
 from twopc.runtime.event_time_order import EventTimeOrder
 from twopc.runtime.inputs import Inputs
 from twopc.source import SourceReader
@@ -45,7 +45,7 @@ class Lines(SourceReader):
         errors: list[tuple[int, RecordError]] = []
         for row in found:
             if row.value() in self.bad:
-                errors.append((len(good), RecordError(row, Stage.VALUE_CONVERTER, "", ValueError())))
+                errors.append((len(good), RecordError(row, ErrorStage.VALUE_CONVERTER, "", ValueError())))
             else:
                 good.append(row)
         return Batch(good, [row.value() for row in good], errors=errors) if found else None

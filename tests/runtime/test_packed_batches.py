@@ -26,7 +26,7 @@ from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
-from twopc.testing.memory.stage import AtOnce
+from twopc.testing.memory.subtasks import AtOnce
 from twopc.testing.rows import InputRow
 
 BATCHES = 20

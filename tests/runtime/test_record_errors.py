@@ -9,7 +9,7 @@ from twopc.errors import UserCodeError
 from twopc.kafka.dead_letter import DeadLetter
 from twopc.kafka.sink import KafkaSink
 from twopc.protocol.record_errors import COUNTS_MAX, OTHERS, RecordErrorCount, RecordErrorKind, said_of, summed
-from twopc.record import Batch, RecordError, Stage
+from twopc.record import Batch, ErrorStage, RecordError
 from twopc.runtime.record_errors import MESSAGE_MAX, REPORTED_MAX, RecordErrors
 from twopc.stand_ins import PassedTime
 from twopc.testing.rows import InputRow, batch_of
@@ -19,7 +19,7 @@ SINKS = {"dead-letters-dead": KafkaSink("dead")}
 
 
 def error(doing: str, cause: Exception, offset: int = 0) -> RecordError:
-    return RecordError(InputRow(b"v", b"k", offset_=offset), Stage.TRANSFORMATION, doing, cause)
+    return RecordError(InputRow(b"v", b"k", offset_=offset), ErrorStage.TRANSFORMATION, doing, cause)
 
 
 def test_records_are_counted_by_source_and_operator_and_by_what_became_of_them() -> None:
@@ -120,7 +120,7 @@ def test_a_record_that_fails_several_times_counts_once() -> None:
 
 def test_what_could_not_be_decoded_counts_in_its_place() -> None:
     errors = RecordErrors("job", {"web": Skip(most=0)}, {})
-    bad = RecordError(InputRow(b"v", offset_=1), Stage.VALUE_CONVERTER, "decoding", ValueError())
+    bad = RecordError(InputRow(b"v", offset_=1), ErrorStage.VALUE_CONVERTER, "decoding", ValueError())
     errors.read("web", Batch([*rows(0, 1), *rows(2, 1)], [1, 2], errors=[(1, bad)]))
     with pytest.raises(UserCodeError, match="1 of the last 10,000 records that this subtask read of 'web' went wrong"):
         errors.refuse("web", bad)
@@ -129,7 +129,7 @@ def test_what_could_not_be_decoded_counts_in_its_place() -> None:
 def test_each_thing_that_goes_wrong_as_time_passes_counts_by_itself() -> None:
     errors = RecordErrors("job", {"web": Skip(most=0.0001)}, {})
     errors.read("web", batch_of(rows(0, 5)))
-    lost = RecordError(PassedTime(0), Stage.TRANSFORMATION, "on_timer", ValueError())
+    lost = RecordError(PassedTime(0), ErrorStage.TRANSFORMATION, "on_timer", ValueError())
     errors.refuse("web", lost)
     with pytest.raises(UserCodeError, match="2 of the last"):
         errors.refuse("web", lost)

@@ -13,7 +13,7 @@ from twopc.error_policy import ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.kafka.input.decoding import decoded
 from twopc.kafka.topic_serdes import TopicSerdes
-from twopc.record import Batch, Headers, RecordError, Stage
+from twopc.record import Batch, ErrorStage, Headers, RecordError
 from twopc.runtime.record_errors import RecordErrors
 from twopc.serde import BYTES
 from twopc.testing.rows import InputRow, keys_in, values_in
@@ -41,7 +41,7 @@ def batch(every: list[InputRow], *bad_values: int) -> Batch:
     """A batch of these rows, of which some could not be decoded."""
     good = [row for row in every if row.offset_ not in bad_values]
     errors = [
-        (sum(row.offset_ < bad for row in good), RecordError(every[bad], Stage.VALUE_CONVERTER, "", ValueError()))
+        (sum(row.offset_ < bad for row in good), RecordError(every[bad], ErrorStage.VALUE_CONVERTER, "", ValueError()))
         for bad in bad_values
     ]
     return Batch(good, [row.value_ for row in good], errors=errors)
@@ -62,9 +62,9 @@ def test_the_others_are_errors_in_their_places_among_what_was_not_decoded() -> N
     assert [(before, error.row.offset()) for before, error in left.errors] == [(0, n) for n in range(6)]
     left = readable(Skip(), batch(rows(2), 1, 3))
     assert [(before, error.row.offset(), error.stage) for before, error in left.errors] == [
-        (1, 1, Stage.VALUE_CONVERTER),
-        (1, 2, Stage.HEADER_CONVERTER),
-        (1, 3, Stage.VALUE_CONVERTER),
+        (1, 1, ErrorStage.VALUE_CONVERTER),
+        (1, 2, ErrorStage.HEADER_CONVERTER),
+        (1, 3, ErrorStage.VALUE_CONVERTER),
     ]
 
 
@@ -103,10 +103,10 @@ def test_a_serde_that_is_in_the_headers_is_not_asked_about_those_and_they_are_er
         made = decoded(every, serdes, keys_in, values_in)
     assert made.values == [(0, b"7"), (4, b"7"), (6, b"7")]
     assert [(before, error.row.offset(), error.stage) for before, error in made.errors] == [
-        (1, 1, Stage.HEADER_CONVERTER),
-        (1, 2, Stage.VALUE_CONVERTER),
-        (1, 3, Stage.HEADER_CONVERTER),
-        (2, 5, Stage.VALUE_CONVERTER),
+        (1, 1, ErrorStage.HEADER_CONVERTER),
+        (1, 2, ErrorStage.VALUE_CONVERTER),
+        (1, 3, ErrorStage.HEADER_CONVERTER),
+        (2, 5, ErrorStage.VALUE_CONVERTER),
     ]
     assert readable(Skip(), made).values == made.values
 

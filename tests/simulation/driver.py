@@ -119,7 +119,7 @@ class SimHost:
     coordinator: SimJobClient
     spawn: Callable[[SubtaskSpec], SimSubtask]
     abandon: Callable[[Sequence[SimSubtask]], None]
-    stage: SimStage | None = None
+    running: SimStage | None = None
     committer: Committer | None = None
     host: Any = field(init=False)
 
@@ -186,7 +186,7 @@ class SimDriver:
         self._watching = Lane(self.process, "events")
         self._edge: Any = SimHost(definition, definition.source, definition.sink, client, spawn, abandon)
         self._driver = Driver(RunningJob(definition, "", ""), self._drawn_settings(), restore_from)
-        self._ended_stage: SimStage | None = None
+        self._ended_subtasks: SimStage | None = None
         self._deleted = 0
         self._end = ""
         self._look_at: int | None = None
@@ -205,7 +205,7 @@ class SimDriver:
     @property
     def stage(self) -> list[SimSubtask]:
         """The subtasks of the attempt that runs."""
-        return [] if self._edge.stage is None else self._edge.stage.subtasks
+        return [] if self._edge.running is None else self._edge.running.subtasks
 
     @property
     def attempt(self) -> AttemptId:
@@ -244,11 +244,11 @@ class SimDriver:
         if at != self._look_at:
             return
         self._look_at = None
-        stage = self._edge.stage
+        stage = self._edge.running
         if stage is None or self.done:
             return
-        if stage is not self._ended_stage and stage.wait(0):
-            self._ended_stage = stage
+        if stage is not self._ended_subtasks and stage.wait(0):
+            self._ended_subtasks = stage
             self._step(SubtaskEnded(stage.error(), stage.has_said_why()))
         again = IDLE_MS
         try:
@@ -260,7 +260,7 @@ class SimDriver:
             again = LOOK_MS
         except TwoPhaseCommitError as error:
             self._world.note(self.process.name, "can't watch:", error)
-        if self._edge.stage is not None and not self.done:
+        if self._edge.running is not None and not self.done:
             self._look_in(again)
 
     def _step(self, event: Event) -> None:
@@ -282,7 +282,7 @@ class SimDriver:
         if deadline != self._tick_at:
             return
         self._tick_at = None
-        if self._edge.stage is None:
+        if self._edge.running is None:
             self._driver.settings = self._drawn_settings()
         self._step(Tick())
 

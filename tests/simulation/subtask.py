@@ -46,7 +46,7 @@ from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
 from twopc.state.restore import restore_state
-from twopc.testing.memory.stage import AtOnce
+from twopc.testing.memory.subtasks import AtOnce
 from twopc.transaction_group import GroupWriter
 
 STEP_MS = (1, 40)

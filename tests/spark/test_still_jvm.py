@@ -15,7 +15,7 @@ from twopc.errors import ConfigurationError
 from twopc.spark import launch, session
 from twopc.spark.bounded_question import NoAnswer, Question
 from twopc.spark.configuration import SparkConfiguration
-from twopc.spark.launch import SparkStage
+from twopc.spark.launch import SparkSubtasks
 from twopc.spark.session import SessionHolder
 
 A_MOMENT, LONG = 0.05, 30.0
@@ -29,13 +29,15 @@ def stillness() -> Iterator[threading.Event]:
     awake.set()
 
 
-def a_stage(spark: object, monkeypatch: pytest.MonkeyPatch, end_jvm: Callable[[], bool] = lambda: False) -> SparkStage:
+def a_stage(
+    spark: object, monkeypatch: pytest.MonkeyPatch, end_jvm: Callable[[], bool] = lambda: False
+) -> SparkSubtasks:
     monkeypatch.setattr(launch, "CANCEL_SECONDS", A_MOMENT)
     monkeypatch.setattr(launch, "SHORTAGE_SECONDS", A_MOMENT)
     monkeypatch.setattr(launch, "_as_it_travels", lambda _spec: {})
     slots = SimpleNamespace(shortage=lambda *_: spark.sparkContext.wait(), lost=False)  # type: ignore[attr-defined]
     specs = [SimpleNamespace(job="job", attempt=1)]
-    return SparkStage(*cast("Any", (spark, slots, SimpleNamespace(folder=None), specs, end_jvm)))
+    return SparkSubtasks(*cast("Any", (spark, slots, SimpleNamespace(folder=None), specs, end_jvm)))
 
 
 def refuse(*_: object, **__: object) -> None:

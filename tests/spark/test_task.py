@@ -14,7 +14,7 @@ from twopc.config import RunSettings
 from twopc.runtime.spec import SubtaskSpec
 from twopc.spark import task
 from twopc.spark.configuration import LAY_FILES
-from twopc.spark.launch import SparkStage
+from twopc.spark.launch import SparkSubtasks
 from twopc.spark.task import host_function
 
 Ran = Callable[[Path | None], Path]
@@ -59,7 +59,7 @@ def test_a_subtask_begins_where_spark_does_on_a_host_without_that_folder(ran: Ra
 @pytest.mark.parametrize("setting", LAY_FILES)
 def test_a_subtask_begins_where_spark_lays_the_files_that_a_user_sends(setting: str, tmp_path: Path) -> None:
     def folder(conf: dict[str, str]) -> Path | None:
-        stage = SparkStage.__new__(SparkStage)
+        stage = SparkSubtasks.__new__(SparkSubtasks)
         stage._session = cast("Any", SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf)))
         stage._job = cast("Any", SimpleNamespace(folder=tmp_path))
         return stage._folder()

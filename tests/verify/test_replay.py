@@ -12,7 +12,7 @@ from twopc.kafka.output.topic_output import CHOOSING
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topics.topic_limits import TopicLimits
 from twopc.protocol.record_errors import RecordErrorCount
-from twopc.record import Batch, RecordError, Stage
+from twopc.record import Batch, ErrorStage, RecordError
 from twopc.stream import Stream
 from twopc.testing.rows import InputRow, batch_of
 from twopc.verify.found_topics import FoundTopics
@@ -150,7 +150,7 @@ def test_what_goes_wrong_makes_nothing_and_is_counted_by_source_and_operator(wro
         rows = [InputRow(1, b"k", 2, offset_=1), InputRow(2, b"k", offset_=2), InputRow(4, b"k", offset_=4)]
         batch = batch_of(rows)
         if wrong == "no number":
-            bad = RecordError(rows[0], Stage.VALUE_CONVERTER, operator, ValueError())
+            bad = RecordError(rows[0], ErrorStage.VALUE_CONVERTER, operator, ValueError())
             batch = Batch(rows[1:], [2, 4], errors=[(0, bad)])
         assert [each.expected.source.offset for each in replay.make("source-1", batch)] == [2, 4]
         assert replay.record_errors == (RecordErrorCount("source-1", operator, skipped=1),)

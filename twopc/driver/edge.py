@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from twopc.driver.host import Host, Stage
+from twopc.driver.host import Host, RunningSubtasks
 from twopc.errors import CheckpointCorrupted, TwoPhaseCommitError
 from twopc.faults.crash_table import CrashPoint
 from twopc.graph import JobDefinition
@@ -26,7 +26,7 @@ class Coordinator(Protocol):
 
 
 class Edge(Protocol):
-    """The edge of a driver. `stage` was submitted last, and `committer` opened last."""
+    """The edge of a driver. `running` was submitted last, and `committer` opened last."""
 
     definition: JobDefinition
     source: Source
@@ -34,7 +34,7 @@ class Edge(Protocol):
     committer: Committer | None
     coordinator: Coordinator
     host: Host
-    stage: Stage | None
+    running: RunningSubtasks | None
 
     def reached(self, point: CrashPoint, checkpoint: CheckpointId) -> None:
         """Come to a place where a process may be stopped."""

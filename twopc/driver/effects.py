@@ -29,7 +29,7 @@ class Effect(Generic[A]):
 
 
 class Action(Effect[A], ABC):
-    """Something to be done at the edge. `on_calling_thread`: the stage lives on the thread that runs the shell."""
+    """Something to be done at the edge. `on_calling_thread`: the subtasks live on the thread that runs the shell."""
 
     __slots__ = ()
     on_calling_thread: ClassVar[bool] = False

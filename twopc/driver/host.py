@@ -17,7 +17,7 @@ class StoppedEarly(Exception):
         super().__init__("stopped before any subtask had started")
 
 
-class Stage(Protocol):
+class RunningSubtasks(Protocol):
     """The subtasks of one attempt, running. That one has ended never means that the job has finished."""
 
     def wait(self, timeout: float) -> bool:
@@ -46,7 +46,7 @@ class Stage(Protocol):
 
 
 class Host(Protocol):
-    """Starts stages, one after the other, for as long as the run lasts."""
+    """Starts the subtasks of one attempt after the other, for as long as the run lasts."""
 
     def notice(self) -> str | None:
         """A notice of what the next `submit` has to start first, and takes long; None where there is no such thing."""
@@ -56,7 +56,7 @@ class Host(Protocol):
         """Say why so many subtasks can't run here, for a user to read; None where nothing is known against it."""
         ...
 
-    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> Stage:
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> RunningSubtasks:
         """Start one subtask per spec, all at once; raise StoppedEarly where a stop comes while this takes long."""
         ...
 

@@ -1,6 +1,6 @@
 """One subtask in the thread that runs the job: for breakpoints, profilers and notebooks.
 
-The driver's loop asks its stage, again and again, whether it has ended; this one takes the subtask's turns meanwhile.
+The driver's loop asks the subtasks again and again whether they have ended; this one takes its turns meanwhile.
 So user functions run where the user called, and Ctrl-C and a debugger find them there. What stands still at a
 breakpoint is supervised by nobody but the clock of the checkpoints.
 """
@@ -17,7 +17,7 @@ from twopc.runtime.spec import SubtaskSpec
 from twopc.worker.bootstrap import running_subtask
 
 
-class InlineStage:
+class InlineSubtasks:
     """One subtask, which moves while somebody waits for it."""
 
     def __init__(self, definition: JobDefinition, spec: SubtaskSpec) -> None:
@@ -73,7 +73,7 @@ class InlineHost:
     def __init__(self, parallelism: int) -> None:
         if (refused := self.refusal(parallelism)) is not None:
             raise ConfigurationError(refused)
-        self._stage: InlineStage | None = None
+        self._running: InlineSubtasks | None = None
 
     def notice(self) -> str | None:
         return None
@@ -86,11 +86,11 @@ class InlineHost:
             "out, or run several with host 'process' or 'spark'"
         )
 
-    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> InlineStage:
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> InlineSubtasks:
         [spec] = specs
-        self._stage = InlineStage(definition, spec)
-        return self._stage
+        self._running = InlineSubtasks(definition, spec)
+        return self._running
 
     def close(self) -> None:
-        if self._stage is not None:
-            self._stage.kill()
+        if self._running is not None:
+            self._running.kill()

@@ -30,7 +30,7 @@ TOLD_TO_END = 64
 """How a worker ends that the coordinator told to. Not 0: that is how a function ends it by sys.exit or os._exit."""
 
 
-class ProcessStage:
+class ProcessSubtasks:
     """One process per subtask."""
 
     def __init__(self, processes: Sequence[subprocess.Popen[str]]) -> None:
@@ -102,7 +102,7 @@ class ProcessHost:
 
     def __init__(self, job_file: str) -> None:
         self._job_file = job_file
-        self._stage: ProcessStage | None = None
+        self._running: ProcessSubtasks | None = None
 
     def notice(self) -> str | None:
         return None
@@ -110,9 +110,9 @@ class ProcessHost:
     def refusal(self, parallelism: int) -> str | None:
         return None
 
-    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessStage:
-        self._stage = ProcessStage([self._start(definition, spec) for spec in specs])
-        return self._stage
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessSubtasks:
+        self._running = ProcessSubtasks([self._start(definition, spec) for spec in specs])
+        return self._running
 
     def _start(self, definition: JobDefinition, spec: SubtaskSpec) -> subprocess.Popen[str]:
         process = subprocess.Popen(
@@ -132,5 +132,5 @@ class ProcessHost:
         return process
 
     def close(self) -> None:
-        if self._stage is not None:
-            self._stage.kill()
+        if self._running is not None:
+            self._running.kill()

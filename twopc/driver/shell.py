@@ -20,7 +20,7 @@ from twopc.checkpoints.damage import refusal
 from twopc.driver.edge import Coordinator
 from twopc.driver.effects import Action, Begun, Log, Tell
 from twopc.driver.events import EventWatch
-from twopc.driver.host import Host, Stage
+from twopc.driver.host import Host, RunningSubtasks
 from twopc.driver.machine import (
     AbortRequested,
     ActionFailed,
@@ -50,7 +50,7 @@ from twopc.storage.work_folder import remove_of_attempt
 
 log = logging.getLogger(__name__)
 
-STAGE_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.05
+LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.05
 """How long something that happened may go unnoticed while subtasks run, and while none do."""
 
 
@@ -64,7 +64,7 @@ class JobEdge:
     coordinator: Coordinator
     host: Host
     store: CheckpointStore
-    stage: Stage | None = None
+    running: RunningSubtasks | None = None
     committer: Committer | None = None
 
     def reached(self, point: CrashPoint, checkpoint: CheckpointId) -> None:
@@ -91,7 +91,7 @@ class DriverShell:
         self._watch = watch
         self._events = events
         self._stop = stop
-        self._ended_stage: Stage | None = None
+        self._ended_subtasks: RunningSubtasks | None = None
         self._over: Over | None = None
 
     def run(self) -> None:
@@ -110,16 +110,16 @@ class DriverShell:
         """Wait for what happens next, but not for long."""
         if self._stop.is_set() and not self._driver.stop_wanted:
             return StopRequested()
-        stage = self._edge.stage
+        running = self._edge.running
         try:
-            if stage is None or stage is self._ended_stage:
+            if running is None or running is self._ended_subtasks:
                 return self._events.get(timeout=LOOK_SECONDS)
             return self._events.get_nowait()
         except queue.Empty:
-            if stage is None or stage is self._ended_stage or not stage.wait(STAGE_LOOK_SECONDS):
+            if running is None or running is self._ended_subtasks or not running.wait(LOOK_SECONDS):
                 return Tick()
-        self._ended_stage = stage
-        return SubtaskEnded(stage.error(), stage.has_said_why())
+        self._ended_subtasks = running
+        return SubtaskEnded(running.error(), running.has_said_why())
 
     def _carry_out(self, outputs: list[Output]) -> None:
         for output in outputs:

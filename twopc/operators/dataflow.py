@@ -52,7 +52,7 @@ from twopc.operators.values import Result
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.port import Port
-from twopc.record import Batch, RecordError, Row, Stage
+from twopc.record import Batch, ErrorStage, RecordError, Row
 
 if TYPE_CHECKING:
     from twopc.operators.async_map import AsyncMap
@@ -274,7 +274,7 @@ class Dataflow:
             taken, output, cause, _ = self._apply(stop.step, stop.operate, batch, over)
             self._follow_sides(stop)
             if cause is not None:
-                error = RecordError(batch.rows[taken], Stage.TRANSFORMATION, str(stop.step), cause)
+                error = RecordError(batch.rows[taken], ErrorStage.TRANSFORMATION, str(stop.step), cause)
                 batch = batch.behind(taken + 1)
                 if not can_wait:
                     self._follow(stop.following, output, cuttable)

@@ -34,7 +34,7 @@ from twopc.operators.time_queue import TimeQueue
 from twopc.operators.values import Result
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
 from twopc.processor import Context, Processor
-from twopc.record import Batch, Record, RecordError, Row, Stage
+from twopc.record import Batch, ErrorStage, Record, RecordError, Row
 from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.key_form import legible
 from twopc.state.layout import ELEMENTS, EXPIRIES, TIMERS, StateName
@@ -238,7 +238,7 @@ class ProcessOperator:
             self._side_outputs.row = due_row = KeyOnly(row, legible(key), at)
             if (cause := self._called(self.processor.on_timer, at, outputs)) is not None:
                 doing = f"on_timer of {self._step}"
-                self._lost_timers.append(RecordError(due_row, Stage.TRANSFORMATION, doing, cause))
+                self._lost_timers.append(RecordError(due_row, ErrorStage.TRANSFORMATION, doing, cause))
             rows += [due_row] * (len(outputs) - len(rows))
         call.now = now
 

@@ -41,7 +41,7 @@ SHORTAGE_SECONDS = 2.0
 ENDED_BY_ITSELF = "was it killed, or does a function end it, e.g. by os._exit?"
 
 
-class SparkStage:
+class SparkSubtasks:
     """One barrier stage, running on a thread that waits for its result; the JVM may stand still meanwhile."""
 
     def __init__(
@@ -157,7 +157,7 @@ class SparkHost:
         self, master: str, configuration: SparkConfiguration, stop: Callable[[], bool] = lambda: False
     ) -> None:
         self._holder = SessionHolder(master, configuration, stop)
-        self._stage: SparkStage | None = None
+        self._stage: SparkSubtasks | None = None
         self._session: SparkSession | None = None
         self._slots: SlotWatch | None = None
         self._job: JobText | PickledJob | None = None
@@ -173,7 +173,7 @@ class SparkHost:
         except NoAnswer:
             return None
 
-    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> SparkStage:
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> SparkSubtasks:
         if self._job is None:
             # Once: a file that is changed meanwhile counts from the next run on, for all subtasks.
             self._job = JobText.of(definition) or PickledJob.of(definition)
@@ -184,7 +184,7 @@ class SparkHost:
             self._session, self._slots = session, SlotWatch(session)
         if is_local(str(session.sparkContext.master)) and (refused := _refusal(self._slots, len(specs))):
             raise ConfigurationError(refused)
-        self._stage = SparkStage(session, self._slots, self._job, specs, self._holder.end_jvm)
+        self._stage = SparkSubtasks(session, self._slots, self._job, specs, self._holder.end_jvm)
         return self._stage
 
     def close(self) -> None:

@@ -161,7 +161,7 @@ def test_a_stream_may_get_new_keys_more_than_once() -> None:
     definition = job.definition()
     assert definition.stages == {"source-1": 0, "by-id-source": 1, "by-city-source": 2}
     with MemoryRun(job, partitions=4, parallelism=2) as run:
-        [last] = {subtask._parts.inputs.last_stage for subtask in run._process._stage.subtasks}  # type: ignore[union-attr]
+        [last] = {subtask._parts.inputs.last_stage for subtask in run._process._running.subtasks}  # type: ignore[union-attr]
         assert last == 2, "subtasks end one stage after the other"
         for name in ("ada", "bob", "ada", "bob"):
             run.send("in", {"id": name, "city": "Ulm"})

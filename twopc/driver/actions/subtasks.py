@@ -28,7 +28,7 @@ class Submit(Action[None]):
     on_calling_thread = True
 
     def carry_out(self, edge: Edge) -> None:
-        edge.stage = edge.host.submit(edge.definition, self.specs)
+        edge.running = edge.host.submit(edge.definition, self.specs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class FindShortage(Action[str | None]):
     on_calling_thread = True
 
     def carry_out(self, edge: Edge) -> str | None:
-        return None if edge.stage is None else edge.stage.shortage()
+        return None if edge.running is None else edge.running.shortage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Drain(Action[None]):
     on_calling_thread = True
 
     def carry_out(self, edge: Edge) -> None:
-        if edge.stage is not None:
-            edge.stage.drain(self.seconds)
+        if edge.running is not None:
+            edge.running.drain(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Kill(Action[None]):
     on_calling_thread = True
 
     def carry_out(self, edge: Edge) -> None:
-        if edge.stage is not None:
-            edge.stage.kill()
-            edge.stage = None
+        if edge.running is not None:
+            edge.running.kill()
+            edge.running = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from twopc.column import Failures, code_column, map_column
 from twopc.column_rows import ColumnRows, places_of
 from twopc.kafka.topic_serdes import SerdePair, TopicSerdes
-from twopc.record import Batch, Headers, RecordError, Row, Stage
+from twopc.record import Batch, ErrorStage, Headers, RecordError, Row
 from twopc.serde import HeaderSerde, Serde
 
 ColumnOf = Callable[[Any], list[Any]]
@@ -88,10 +88,10 @@ def _without_bad(batch: Batch, bad_keys: Failures, bad_values: Failures) -> Batc
     kept: list[int] = []
     for index, row in enumerate(batch.rows):
         if index in bad_keys:
-            errors.append((len(kept), RecordError(row, Stage.KEY_CONVERTER, "decoding the key", bad_keys[index])))
+            errors.append((len(kept), RecordError(row, ErrorStage.KEY_CONVERTER, "decoding the key", bad_keys[index])))
         elif index in bad_values:
             cause = bad_values[index]
-            errors.append((len(kept), RecordError(row, Stage.VALUE_CONVERTER, "decoding the value", cause)))
+            errors.append((len(kept), RecordError(row, ErrorStage.VALUE_CONVERTER, "decoding the value", cause)))
         else:
             kept.append(index)
     good = batch.take(kept)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from twopc.column import Failures, code_column, coded, map_column
 from twopc.kafka.topic_serdes import SerdePair
 from twopc.packed_column import Column, as_list
-from twopc.record import Batch, Headers, RecordError, Row, Stage
+from twopc.record import Batch, ErrorStage, Headers, RecordError, Row
 from twopc.serde import HeaderSerde, Serde
 
 Encode = Callable[[Serde, Column, Batch, str], Column]
@@ -50,7 +50,7 @@ class Refusals:
     def add(self, failures: Failures, rows: Sequence[Row], doing: str) -> None:
         """Note what is wrong with more records; of one that has several faults, the first counts."""
         for index, cause in failures.items():
-            self.errors.setdefault(index, RecordError(rows[index], Stage.KAFKA_PRODUCE, doing, cause))
+            self.errors.setdefault(index, RecordError(rows[index], ErrorStage.KAFKA_PRODUCE, doing, cause))
 
 
 def encoded(

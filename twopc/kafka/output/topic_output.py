@@ -27,7 +27,7 @@ from twopc.kafka.topics.partitioner import Partitioner, partitions_of
 from twopc.kafka.topics.preflight import TopicsMissing
 from twopc.kafka.topics.topic_name import TOPIC_NAMES, is_topic_name
 from twopc.packed_column import Column, PackedColumn, as_list
-from twopc.record import Batch, Record, RecordError, RecordFault, RecordsRefused, Stage
+from twopc.record import Batch, ErrorStage, Record, RecordError, RecordFault, RecordsRefused
 from twopc.serde import Serde
 from twopc.termination import TERMINATION
 
@@ -141,7 +141,7 @@ class TopicOutput:
         try:
             self.topics.learn(topic)
         except TopicsMissing as error:
-            refused += [RecordError(row, Stage.KAFKA_PRODUCE, CHOOSING, error) for row in batch.rows]
+            refused += [RecordError(row, ErrorStage.KAFKA_PRODUCE, CHOOSING, error) for row in batch.rows]
             return False
         return True
 
@@ -162,7 +162,7 @@ class TopicOutput:
         while (cause := self._produced(producer, topic, batch, way)) is not None:
             row = batch.rows[way.index]
             sink = f"KafkaSink(key={self._key}, value={self._value})"
-            refused.append(RecordError(row, Stage.KAFKA_PRODUCE, f"producing to topic {topic} with {sink}", cause))
+            refused.append(RecordError(row, ErrorStage.KAFKA_PRODUCE, f"producing to topic {topic} with {sink}", cause))
             written -= 1
         if written:
             producer.topics.add(topic)
@@ -250,7 +250,7 @@ def _by_topic(topic_of: Callable[[Record], str], batch: Batch, refused: list[Rec
         except TERMINATION:
             raise
         except BaseException as error:  # noqa: BLE001 - it is an error of the record
-            refused.append(RecordError(row, Stage.KAFKA_PRODUCE, CHOOSING, error))
+            refused.append(RecordError(row, ErrorStage.KAFKA_PRODUCE, CHOOSING, error))
             continue
         indices.setdefault(topic, []).append(index)
     if len(indices) == 1 and not refused:

@@ -16,7 +16,7 @@ from twopc.column import named
 from twopc.column_rows import partitions_of as partitions_of_rows
 from twopc.errors import ConfigurationError
 from twopc.kafka.clients.kafka_python import murmur2
-from twopc.record import Batch, Record, RecordError, RecordFault, Stage
+from twopc.record import Batch, ErrorStage, Record, RecordError, RecordFault
 from twopc.termination import TERMINATION
 
 MURMUR2, SOURCE = "murmur2", "source"
@@ -89,7 +89,7 @@ def _by_source(batch: Batch, topic: str, count: int, errors: dict[int, RecordErr
     for index, number in enumerate(numbers):
         if number >= count:
             cause = RecordFault(ConfigurationError(f"{named(batch.rows[index])}: {too_few(topic, count, number + 1)}"))
-            errors[index] = RecordError(batch.rows[index], Stage.KAFKA_PRODUCE, _CHOOSING, cause)
+            errors[index] = RecordError(batch.rows[index], ErrorStage.KAFKA_PRODUCE, _CHOOSING, cause)
     return [number if number < count else BY_PRODUCER for number in numbers]
 
 
@@ -107,7 +107,7 @@ def _by_function(
         except TERMINATION:
             raise
         except BaseException as error:  # noqa: BLE001 - it is an error of the record
-            errors[index] = RecordError(row, Stage.KAFKA_PRODUCE, _CHOOSING, error)
+            errors[index] = RecordError(row, ErrorStage.KAFKA_PRODUCE, _CHOOSING, error)
             number = BY_PRODUCER
         numbers.append(number)
     return numbers

@@ -44,7 +44,7 @@ from twopc.sink import Committer
 from twopc.source import Source
 from twopc.storage.memory import MemoryStore
 from twopc.testing.memory.coordinator import DirectCoordinator
-from twopc.testing.memory.stage import MemoryHost, MemoryStage
+from twopc.testing.memory.subtasks import MemoryHost, MemorySubtasks
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class MemoryEdge:
     sink: JobSink
     coordinator: Coordinator
     host: Host
-    stage: Any = None
+    running: Any = None
     committer: Committer | None = None
 
     def reached(self, point: CrashPoint, checkpoint: CheckpointId) -> None:
@@ -104,26 +104,26 @@ class MemoryProcess:
         self._driver = Driver(RunningJob(definition, "", ""), settings, LATEST)
         host = MemoryHost(self._coordinator, store, clock, folder)
         self._edge = MemoryEdge(definition, definition.source, definition.sink, self._coordinator, host)
-        self._ended_stage: MemoryStage | None = None
+        self._ended_subtasks: MemorySubtasks | None = None
 
     def start(self) -> None:
         """Recover, and start the subtasks."""
-        self._run_until(lambda: self._stage is not None)
+        self._run_until(lambda: self._running is not None)
 
     def run_through(self) -> None:
         """Let all that is there to be read go through the job."""
-        if self._stage is not None:
-            self._stage.wake()
-        self._run_until(lambda: self._stage is not None and not self._events and self._stage.quiet)
+        if self._running is not None:
+            self._running.wake()
+        self._run_until(lambda: self._running is not None and not self._events and self._running.quiet)
 
     @property
     def stream_time(self) -> int | None:
         """The greatest of any operator and partition number."""
-        return None if self._stage is None else self._stage.stream_time
+        return None if self._running is None else self._running.stream_time
 
     def pass_time(self, sources: Collection[str], to: int) -> None:
         """Let time pass at the operators behind these sources alone."""
-        for subtask in [] if self._stage is None else self._stage.subtasks:
+        for subtask in [] if self._running is None else self._running.subtasks:
             subtask.pass_time(sources, to)
 
     def checkpoint(self) -> bool:
@@ -146,24 +146,24 @@ class MemoryProcess:
     def pre_commit(self) -> None:
         """Take a checkpoint up to where every subtask has pre-committed, and none was heard to."""
         self._trigger()
-        if self._stage is not None:
-            self._stage.step()
+        if self._running is not None:
+            self._running.step()
 
     def complete(self) -> None:
         """Take a checkpoint up to where it has completed, and no subtask knows."""
         self.pre_commit()
-        if self._stage is not None:
-            self._stage.deliver()
+        if self._running is not None:
+            self._running.deliver()
 
     def kill(self) -> None:
         """End in order, without another checkpoint."""
-        if self._stage is not None:
-            self._stage.kill()
+        if self._running is not None:
+            self._running.kill()
 
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
         """The positions of all splits."""
-        return () if self._stage is None else self._stage.positions
+        return () if self._running is None else self._running.positions
 
     def has_more(self, since: tuple[SplitPosition, ...]) -> bool:
         """Whether topics in memory hold more than what was read when the positions were these.
@@ -171,18 +171,18 @@ class MemoryProcess:
         The job may have written to what it reads: that was committed, and perhaps read, after the checkpoint. An
         attempt that failed behind it may have had more to read.
         """
-        return not self.over and (self._stage is None or self._stage.unread or self._stage.positions != since)
+        return not self.over and (self._running is None or self._running.unread or self._running.positions != since)
 
     @property
-    def _stage(self) -> MemoryStage | None:
-        stage: MemoryStage | None = self._edge.stage
-        return stage
+    def _running(self) -> MemorySubtasks | None:
+        running: MemorySubtasks | None = self._edge.running
+        return running
 
     def _commit_globally(self) -> None:
         """Let the driver commit for all subtasks what is due, however often it has to try."""
         coordinator, progress = self._coordinator, self._driver.progress
         while not self.over and coordinator.ask(self._job, NextGlobalCommit(progress.current.attempt)) is not None:
-            if self._events or self._stage is None:
+            if self._events or self._running is None:
                 self._turn()
             else:
                 self._let_time_pass()
@@ -202,18 +202,18 @@ class MemoryProcess:
 
     def _turn(self) -> None:
         """Let the driver decide about what has happened, or else the subtasks move, or else time pass."""
-        stage = self._stage
+        running = self._running
         if self._events:
             for output in self._driver.step(self._events.popleft(), self._clock.monotonic()):
                 self._carry_out(output)
-        elif stage is None or stage is self._ended_stage:
+        elif running is None or running is self._ended_subtasks:
             self._let_time_pass()
         else:
-            stage.step()
-            if stage.wait(0):
-                self._ended_stage = stage
-                self._events.append(SubtaskEnded(stage.error(), stage.has_said_why()))
-            stage.deliver()
+            running.step()
+            if running.wait(0):
+                self._ended_subtasks = running
+                self._events.append(SubtaskEnded(running.error(), running.has_said_why()))
+            running.deliver()
 
     def _let_time_pass(self) -> None:
         deadline = self._driver.deadline

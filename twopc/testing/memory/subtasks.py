@@ -134,7 +134,7 @@ def _pass_time(parts: SubtaskDependencies, sources: Collection[str], to: int) ->
     parts.outputs.write(parts.dataflow.pass_time(sources, to), parts.dataflow.refuse)
 
 
-class MemoryStage:
+class MemorySubtasks:
     """The subtasks of one attempt, as the driver sees them."""
 
     def __init__(self, subtasks: Sequence[MemorySubtask]) -> None:
@@ -214,8 +214,8 @@ class MemoryHost:
     def refusal(self, parallelism: int) -> str | None:
         return None
 
-    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> MemoryStage:
-        return MemoryStage([MemorySubtask(definition, spec, self) for spec in specs])
+    def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> MemorySubtasks:
+        return MemorySubtasks([MemorySubtask(definition, spec, self) for spec in specs])
 
     def close(self) -> None:
         """The driver kills every stage."""
