@@ -46,14 +46,14 @@ def since_checkpoint(
     input since the checkpoint doesn't make are from before, as far as can be told. What was not committed stays in,
     wherever it stands: nobody should see it.
     """
-    mine, places = defaultdict[bytes | None, list[Expected]](list), defaultdict[bytes | None, list[int]](list)
+    by_key, places = defaultdict[bytes | None, list[Expected]](list), defaultdict[bytes | None, list[int]](list)
     for each in expected:
-        mine[each.key].append(each)
-    sources = {key: {each.source.partition for each in made} for key, made in mine.items()}
-    lanes = {key: {(each.source.partition, each.path) for each in made} for key, made in mine.items()}
+        by_key[each.key].append(each)
+    sources = {key: {each.source.partition for each in made} for key, made in by_key.items()}
+    lanes = {key: {(each.source.partition, each.path) for each in made} for key, made in by_key.items()}
     later, by_value = set(), set()
     for index, found in enumerate(tail):
-        if found.key not in mine or _is_aborted(found):
+        if found.key not in by_key or _is_aborted(found):
             continue
         side = bounds.side(sources[found.key], found)
         if side is not Side.BEFORE:
@@ -65,11 +65,11 @@ def since_checkpoint(
     chosen, alike = set(later), 0
     for key, indices in places.items():
         identities = [identity(tail[index].value, tail[index].headers) for index in indices]
-        wanted = [identity(each.value, each.headers) for each in mine[key]]
+        wanted = [identity(each.value, each.headers) for each in by_key[key]]
         if key is None or len(lanes[key]) > 1:
             taken = _matching(wanted, identities, [index in later for index in indices])
         else:
-            start = begins_at(wanted, required_of(mine[key], required), identities)
+            start = begins_at(wanted, required_of(by_key[key], required), identities)
             taken = [place >= start for place in range(len(indices))]
         chosen |= {index for index, is_taken in zip(indices, taken, strict=True) if is_taken}
         known = set(wanted)

@@ -72,10 +72,10 @@ class VersionDiff:
 
 def diff(one: VersionOutput, other: VersionOutput) -> VersionDiff:
     """Hold the other version's output against the one's."""
-    mine, theirs = one.lanes(), other.lanes()
+    of_one, of_other = one.lanes(), other.lanes()
     counts, same, examples = Counter[Kind](), 0, list[_Example]()
-    for lane in sorted(mine.keys() | theirs.keys()):
-        pair = _Pair(one.version, other.version, lane[0], mine.get(lane, []), theirs.get(lane, []))
+    for lane in sorted(of_one.keys() | of_other.keys()):
+        pair = _Pair(one.version, other.version, lane[0], of_one.get(lane, []), of_other.get(lane, []))
         verdict = pair.judged()
         counts.update(verdict.counts)
         same += verdict.matched - verdict.counts.get(Kind.REORDERED, 0)
@@ -114,36 +114,36 @@ class _Pair:
     one: str
     other: str
     topic: str
-    mine: Sequence[Expected]
-    theirs: Sequence[Expected]
+    of_one: Sequence[Expected]
+    of_other: Sequence[Expected]
 
     def judged(self) -> Verdict:
-        mine = (
+        left = (
             Expected(Place(each.source.partition, index), _certain(each.key), each.value, each.headers)
-            for index, each in enumerate(self.mine)
+            for index, each in enumerate(self.of_one)
         )
-        theirs = (
+        right = (
             Found(Place(each.source.partition, index), _certain(each.key), each.value, each.headers)
-            for index, each in enumerate(self.theirs)
+            for index, each in enumerate(self.of_other)
         )
-        return verdict_on(self.topic, mine, theirs, examples=_KEPT)
+        return verdict_on(self.topic, left, right, examples=_KEPT)
 
     def example(self, finding: Finding) -> _Example:
-        mine = None if finding.source is None else self.mine[finding.source.offset]
-        theirs = None if finding.place is None else self.theirs[finding.place.offset]
-        either = mine or theirs
+        left = None if finding.source is None else self.of_one[finding.source.offset]
+        right = None if finding.place is None else self.of_other[finding.place.offset]
+        either = left or right
         assert either is not None, "a finding is of a record of either side"
-        return _Example(either.source, finding.kind.value, self._example_text(finding.kind, either, mine, theirs))
+        return _Example(either.source, finding.kind.value, self._example_text(finding.kind, either, left, right))
 
-    def _example_text(self, kind: Kind, either: Expected, mine: Expected | None, theirs: Expected | None) -> str:
+    def _example_text(self, kind: Kind, either: Expected, left: Expected | None, right: Expected | None) -> str:
         of = f"{either.source}, key {shown(either.key)}, to {self.topic}"
-        if mine is None or theirs is None:
-            return f"only {self.one if theirs is None else self.other}: {of}, {_content(either)}"
-        elsewhere = "" if theirs.source == mine.source else f" of {theirs.source}"
+        if left is None or right is None:
+            return f"only {self.one if right is None else self.other}: {of}, {_content(either)}"
+        elsewhere = "" if right.source == left.source else f" of {right.source}"
         if kind is Kind.REORDERED:
-            return f"another order: {of}, {_content(mine)}: {self.other} makes it elsewhere{elsewhere}"
+            return f"another order: {of}, {_content(left)}: {self.other} makes it elsewhere{elsewhere}"
         return (
-            f"another value: {of}: {self.one} makes {_content(mine)}, {self.other} makes {_content(theirs)}{elsewhere}"
+            f"another value: {of}: {self.one} makes {_content(left)}, {self.other} makes {_content(right)}{elsewhere}"
         )
 
 

@@ -26,15 +26,15 @@ def align(expected: Sequence[int], found: Sequence[int]) -> list[tuple[int, int]
     inner = _longest(expected[start : len(expected) - end], found[start : len(found) - end])
     return [
         *((index, index) for index in range(start)),
-        *((start + mine, start + theirs) for mine, theirs in inner),
+        *((start + left, start + right) for left, right in inner),
         *((len(expected) - back, len(found) - back) for back in range(end, 0, -1)),
     ]
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
     """Return how many elements are equal from the start on."""
-    for index, (mine, theirs) in enumerate(zip(one, other, strict=False)):
-        if mine != theirs:
+    for index, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
             return index
     return min(len(one), len(other))
 

@@ -175,7 +175,7 @@ class Judge:
             before,
             due,
             [(element, self._buffer.place(key, index)) for index, element in enumerate(buffered.identities)],
-            {theirs for _, theirs in made.reordered},
+            {place for _, place in made.reordered},
             scattered=key in self._scattered,
         )
         return [due[index] for index in made.missing]
@@ -188,14 +188,14 @@ class Judge:
             yield record
 
     def _tell(self, key: int, name: bytes | None, due: Sequence[int], made: KeyDiff) -> None:
-        for mine, theirs in (*made.matched, *made.reordered):
-            self._match(due[mine], self._buffer.transaction(key, theirs))
+        for wanted, place in (*made.matched, *made.reordered):
+            self._match(due[wanted], self._buffer.transaction(key, place))
         for kind, pairs in ((Kind.REORDERED, made.reordered), (Kind.DISAGREES, made.disagreeing)):
-            for mine, theirs in pairs:
-                self._tell_one(kind, key, name, theirs, self._expectation.source(due[mine]))
+            for wanted, place in pairs:
+                self._tell_one(kind, key, name, place, self._expectation.source(due[wanted]))
         for kind, indices in ((Kind.DUPLICATED, made.duplicated), (Kind.UNEXPECTED, made.unexpected)):
-            for theirs in indices:
-                self._tell_one(kind, key, name, theirs, None)
+            for place in indices:
+                self._tell_one(kind, key, name, place, None)
 
     def _tell_one(self, kind: Kind, key: int, name: bytes | None, index: int, source: Place | None) -> None:
         buffer = self._buffer
