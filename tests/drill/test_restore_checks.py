@@ -9,7 +9,7 @@ import pytest
 
 from twopc.drill.restore_checks import Prospect, complete_up_to, judge_positions, judge_transactions, prospects
 from twopc.drill.verdict import CheckVerdict
-from twopc.kafka.clients.control_client import TopicInfo
+from twopc.kafka.positions.offset_status import OffsetStatus, Readability
 from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.transactions import transaction_verdict
@@ -18,8 +18,6 @@ from twopc.protocol.facts import CheckpointMetadata, Committable, StateHandle, S
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 
 IN = TopicPartition("in", 0)
-TOPICS = {"in": TopicInfo("id-1", 1)}
-RANGES = {IN: (Position(100), Position(500))}
 
 OPEN = transaction_verdict.Commit()
 DONE = transaction_verdict.AlreadyCommitted("the broker says CompleteCommit for its start time")
@@ -31,33 +29,28 @@ def at(position: int, topic_id: str = "id-1", partition: TopicPartition = IN) ->
     return PartitionPosition(partition, topic_id, Position(position))
 
 
-@pytest.mark.parametrize("position", [100, 300, 500], ids=["first", "middle", "end"])
-def test_a_position_within_the_partition_can_be_read_from(position: int) -> None:
-    assert judge_positions([at(position)], TOPICS, RANGES).verdict is CheckVerdict.HELD
+def status(readability: Readability) -> OffsetStatus:
+    return OffsetStatus(IN, readability, Position(100), Position(500))
+
+
+def test_a_position_that_can_be_read_is_no_finding() -> None:
+    assert judge_positions([at(300)], [status(Readability.READABLE)]).verdict is CheckVerdict.HELD
 
 
 @pytest.mark.parametrize(
-    ("held", "named"),
+    ("position", "readability", "named"),
     [
-        pytest.param(at(99), "out of retention: in[0]@99, but the first record is at 100", id="retention"),
-        pytest.param(at(501), "beyond the end: in[0]@501", id="lost on the broker"),
-        pytest.param(at(300, "id-0"), "recreated: input topic in", id="recreated"),
-        pytest.param(at(0, partition=TopicPartition("old", 0)), "deleted: input topic old", id="topic deleted"),
-        pytest.param(at(0, partition=TopicPartition("in", 7)), "deleted: in[7]@0", id="partition gone"),
+        (99, Readability.DELETED, "out of retention: in[0]@99, but the first record is at 100: 1 are gone"),
+        (501, Readability.BEYOND, "beyond the end: in[0]@501, but the partition ends at 500"),
+        (300, Readability.RECREATED, "recreated: input topic in"),
+        (300, Readability.GONE, "deleted: in[0]@300"),
+        (300, Readability.CUT, "lost: the brokers have lost what was read of in[0] before 300"),
     ],
 )
-def test_a_position_that_means_nothing_any_more_is_named(held: PartitionPosition, named: str) -> None:
-    check = judge_positions([at(300), held], TOPICS, RANGES)
+def test_a_position_that_means_nothing_any_more_is_named(position: int, readability: Readability, named: str) -> None:
+    check = judge_positions([at(300), at(position)], [status(Readability.READABLE), status(readability)])
     assert check.verdict is CheckVerdict.BROKEN
     assert [finding.startswith(named) for finding in check.findings] == [True]
-
-
-def test_what_was_read_and_is_lost_is_named_though_the_position_is_there() -> None:
-    check = judge_positions([at(300)], TOPICS, RANGES, {IN})
-    assert check.verdict is CheckVerdict.BROKEN
-    assert check.findings == (
-        "lost: the brokers have lost what was read of in[0] before 300, and others have its offsets",
-    )
 
 
 def committable(checkpoint: int, subtask: int = 0) -> Committable:

@@ -16,7 +16,7 @@ from twopc.kafka.clients.control_client import TopicInfo
 from twopc.kafka.clients.retry import call_with_retry
 from twopc.kafka.connectors import KafkaConnectors, cluster_of, refuse_broadcasts
 from twopc.kafka.input.topic_reader import Ranges, ranges_of
-from twopc.kafka.positions.cut_log import cut_logs
+from twopc.kafka.positions.offset_status import OffsetStatus, Readability, offset_statuses
 from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import TopicPartition
@@ -106,16 +106,15 @@ class DrillJob:
                 ranges = {**ranges, **ranges_of(client, client.topics(self.connectors.sources[key].topics))}
         return ranges
 
-    def cut_inputs(self, held: Sequence[PartitionPosition]) -> frozenset[TopicPartition]:
-        """Ask in which partitions the brokers have lost what was read before these positions; they are there."""
-        cut: set[TopicPartition] = set()
+    def offset_statuses(self, held: Sequence[PartitionPosition]) -> list[OffsetStatus]:
+        """Ask how these positions stand to what the brokers have of their topics, in order."""
+        statuses: dict[TopicPartition, OffsetStatus] = {}
         for key, cluster in self.inputs.items():
             own = [each for each in held if each.partition.topic in self.connectors.sources[key].topics]
-            epochs = {each.partition: each.read.epoch for each in own if each.read is not None}
             with cluster.client() as client:
-                ends = call_with_retry(partial(client.epoch_ends, epochs), PATIENCE_SECONDS)
-            cut |= {each.partition for each in cut_logs(own, ends)}
-        return frozenset(cut)
+                found = call_with_retry(partial(offset_statuses, client, own), PATIENCE_SECONDS)
+            statuses |= {each.partition: each for each in found}
+        return [statuses.get(each.partition, OffsetStatus(each.partition, Readability.GONE)) for each in held]
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:

@@ -125,12 +125,9 @@ class _Drill:
         self._note(Check.of(READABLE, damages, held=held, broken=f"{self._subject} can't be restored"))
         self._settings = replace(self._settings, parallelism=self._plan.parallelism or metadata.parallelism)
         self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
-        topics = self._job.input_topics()
         dropped = frozenset(self._settings.drop_inputs)
         read = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
-        ranges = self._job.input_ranges()
-        cut = self._job.cut_inputs([each for each in read if each.partition in ranges])
-        self._note(judge_positions(read, topics, ranges, cut))
+        self._note(judge_positions(read, self._job.offset_statuses(read)))
         self._note(judge_pending(found, self._job))
         if all(check.verdict is CheckVerdict.HELD for check in self._checks[:2]):
             self._replay(found, metadata)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
 from twopc.drill.verdict import Check, CheckVerdict
-from twopc.kafka.clients.control_client import TopicInfo
-from twopc.kafka.input.topic_reader import Ranges
+from twopc.kafka.positions.offset_status import OffsetStatus, Readability
 from twopc.kafka.positions.partition_position import PartitionPosition, partition_positions
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.transactions import transaction_verdict
@@ -20,17 +19,9 @@ from twopc.protocol.ids import CheckpointId, SubtaskIndex
 POSITIONS, TRANSACTIONS = "positions", "transactions"
 
 
-def judge_positions(
-    held: Sequence[PartitionPosition],
-    topics: Mapping[str, TopicInfo],
-    ranges: Ranges,
-    cut: Collection[TopicPartition] = (),
-) -> Check:
-    """Whether every position can still be read from: topic and log are the same, and retention has kept what follows.
-
-    Of the partitions that were `cut` the brokers have lost what was read.
-    """
-    findings = [said for each in held if (said := _position_finding(each, topics, ranges, cut)) is not None]
+def judge_positions(held: Sequence[PartitionPosition], statuses: Sequence[OffsetStatus]) -> Check:
+    """Whether every position can still be read from, by what the brokers say of each."""
+    findings = [said for pair in zip(held, statuses, strict=True) if (said := _position_finding(*pair)) is not None]
     return Check.of(
         POSITIONS,
         findings,
@@ -39,25 +30,26 @@ def judge_positions(
     )
 
 
-def _position_finding(
-    held: PartitionPosition, topics: Mapping[str, TopicInfo], ranges: Ranges, cut: Collection[TopicPartition]
-) -> str | None:
-    name, position = held.partition, held.position
-    topic = topics.get(name.topic)
-    if topic is None:
-        return f"deleted: input topic {name.topic} of {name}@{position} is not there any more"
-    if topic.topic_id != held.topic_id:
-        return f"recreated: input topic {name.topic} was deleted and created again, so {name}@{position} means nothing"
-    if name not in ranges:
-        return f"deleted: {name}@{position} is a partition that is not there any more"
-    first, end = ranges[name]
-    if position < first:
-        return f"out of retention: {name}@{position}, but the first record is at {first}: {first - position} are gone"
-    if position > end:
-        return f"beyond the end: {name}@{position}, but the partition ends at {end}: records were lost on the broker"
-    if name in cut:
-        return f"lost: the brokers have lost what was read of {name} before {position}, and others have its offsets"
-    return None
+def _position_finding(held: PartitionPosition, status: OffsetStatus) -> str | None:
+    name, position, topic = held.partition, held.position, held.partition.topic
+    match status.readability:
+        case Readability.READABLE:
+            return None
+        case Readability.GONE:
+            return f"deleted: {name}@{position} is of an input topic or partition that is not there any more"
+        case Readability.RECREATED:
+            return f"recreated: input topic {topic} was deleted and created again, so {name}@{position} means nothing"
+        case Readability.DELETED:
+            assert status.first is not None
+            gone = f"{status.first - position} are gone"
+            return f"out of retention: {name}@{position}, but the first record is at {status.first}: {gone}"
+        case Readability.BEYOND:
+            lost = "records were lost on the broker"
+            return f"beyond the end: {name}@{position}, but the partition ends at {status.end}: {lost}"
+        case Readability.CUT:
+            return f"lost: the brokers have lost what was read of {name} before {position}, and others have its offsets"
+        case _:
+            assert_never(status.readability)
 
 
 class Prospect(StrEnum):

@@ -139,12 +139,11 @@ class _Drill:
                     f"--against: {self._other.file} reads topic {name!r} of another cluster than {self._one.file}: "
                     "see bootstrap_servers of its source"
                 )
-        ranges = self._one.drilled.input_ranges()
         held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
-        check = judge_positions(held, topics, ranges)
+        check = judge_positions(held, self._one.drilled.offset_statuses(held))
         if check.verdict is not CheckVerdict.HELD:
             raise NotJudged(f"checkpoint {metadata.checkpoint_id}: {check.said}: {listed(check.findings)}")
-        return ranges
+        return self._one.drilled.input_ranges()
 
     def _tell(self, what: str) -> None:
         self._timeline.say("drill", what)

@@ -18,7 +18,7 @@ from twopc.kafka.input.hidden_input import hidden
 from twopc.kafka.input.key_ways import sampled
 from twopc.kafka.input.reader import check_config
 from twopc.kafka.input.startup_modes import Earliest, StartupMode, resolve
-from twopc.kafka.positions.cut_log import CutLog, cut_logs, short_logs, starts_in_cut_logs
+from twopc.kafka.positions.cut_log import CutLog, find_cut_logs, short_logs, starts_in_cut_logs
 from twopc.kafka.positions.gaps import InputGap, gaps_at, refuse_gaps
 from twopc.kafka.positions.offset_status import unreadable
 from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit, input_of, partition_positions
@@ -123,8 +123,7 @@ class KafkaPlanner(SourcePlanner):
         topics = self._required(client, restored)
         partitions = [TopicPartition(name, number) for name in self.topics for number in range(topics[name].partitions)]
         begins = self._begins(client, topics, partitions, restored)
-        epochs = {each: at.read.epoch for each, at in begins.items() if at.read is not None}
-        begins |= self._begun_anew(begins, cut_logs(begins.values(), client.epoch_ends(epochs)))
+        begins |= self._begun_anew(begins, find_cut_logs(client, list(begins.values())))
         ends = client.offsets(dict.fromkeys(partitions, LATEST))
         begins |= self._begun_anew(begins, short_logs(begins.values(), self._log_ends(client, begins, ends)))
         gaps = self._given_up(client, begins)

@@ -7,8 +7,9 @@ the leader epoch ends of which the job has read last (KIP-320). Refused at a sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from twopc.errors import ConfigurationError
 from twopc.kafka.positions.gaps import InputGap
@@ -38,6 +39,19 @@ class CutLog:
     def _is_named_by(self, accepted: InputGap) -> bool:
         begins = accepted.first == self.end or (self.end is None and accepted.first <= self.position)
         return accepted.partition == self.partition and begins and accepted.end >= self.position
+
+
+class EpochClient(Protocol):
+    """The client that is asked; `ControlClient` is one."""
+
+    def epoch_ends(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, Position | None]: ...
+
+
+def find_cut_logs(client: EpochClient, held: Sequence[PartitionPosition]) -> list[CutLog]:
+    """Ask where the epochs of these positions end, which are of topics that are there; return whose logs were cut."""
+    return cut_logs(
+        held, client.epoch_ends({each.partition: each.read.epoch for each in held if each.read is not None})
+    )
 
 
 def cut_logs(held: Iterable[PartitionPosition], ends: EpochEnds) -> list[CutLog]:

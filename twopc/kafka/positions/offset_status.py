@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from twopc.kafka.clients.control_client import EARLIEST, LATEST, ControlClient, TopicInfo
-from twopc.kafka.positions.cut_log import cut_logs
+from twopc.kafka.positions.cut_log import EpochClient, find_cut_logs
 from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import SplitPosition
@@ -36,14 +36,12 @@ class OffsetStatus:
     behind: int | None = None
 
 
-class Offsets(Protocol):
+class Offsets(EpochClient, Protocol):
     """The requests that this needs; `ControlClient` answers them."""
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicInfo]: ...
 
     def offsets(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, Position]: ...
-
-    def epoch_ends(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, Position | None]: ...
 
 
 def fetch_offset_statuses(
@@ -75,8 +73,7 @@ def offset_statuses(client: Offsets, positions: Sequence[PartitionPosition]) -> 
     firsts = client.offsets(dict.fromkeys(there, EARLIEST))
     ends = client.offsets(dict.fromkeys(there, LATEST))
     same = [held for held in positions if held.partition in firsts and _is_same(held, topics)]
-    epochs = {held.partition: held.read.epoch for held in same if held.read is not None}
-    cut = {each.partition for each in cut_logs(same, client.epoch_ends(epochs))}
+    cut = {each.partition for each in find_cut_logs(client, same)}
     return tuple(_status(held, topics, firsts, ends, cut) for held in positions)
 
 
