@@ -123,7 +123,7 @@ def drill(
             checkpoint_interval=checkpoint_interval or ("200ms" if faults else None), **given
         )
         most = None if max_recovery is None else _seconds(max_recovery)
-        access = read_kafka_config(given["kafka_config"])
+        access = read_kafka_config(Path(settings.kafka_config) if settings.kafka_config else None)
         with interruptible(), _shown(quiet) as view:
             told = _Told(lambda what: _say(what, quiet), None if view is None else view.note)
             if faults:
