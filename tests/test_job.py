@@ -6,18 +6,31 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
 import twopc
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
+from twopc.graph.rules import may_set_key
 from twopc.job import Job
 from twopc.kafka.input.startup_modes import StartingOffsets
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.operators import Filter, FlatMap, Map, StatefulMap
+from twopc.operators.steps import (
+    FlatMapRecords,
+    KeyBy,
+    KeyByRecords,
+    MapAsyncRecords,
+    MapBatches,
+    MapRecords,
+    Process,
+    Step,
+    _Described,
+)
+from twopc.operators.stream_join import JoinStreams
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.record import Batch, Record
 from twopc.serde import Json, String
@@ -80,7 +93,7 @@ def test_a_job_is_its_name_source_steps_and_sink_in_order() -> None:
     job = Job("words")
     assert job.source(source).flat_map(bytes.split).filter(len).stateful_map(count, name="count").sink(sink) is job
     definition = job.definition()
-    first, *steps, last = (each.what for each in definition.operators)
+    first, *steps, last = (each.operation for each in definition.operators)
     assert (definition.name, first, last) == ("words", source, sink)
     assert steps[:2] == [FlatMap(bytes.split), Filter(len)]
     assert isinstance(steps[2], StatefulMap)
@@ -323,3 +336,14 @@ def test_a_job_is_drawn_with_an_arrow_for_each_stream_and_quotes_that_mean_nothi
     assert drawn[1].startswith('  n0(["source-1<br>')
     assert drawn[4] == "  n3[\"print-1<br>print('a #quot;b#quot; #lt;c#gt; #35;d')\"]"
     assert drawn[6:] == ["  n0 --> n2", "  n1 --> n2", "  n2 --> n3", "  n3 --> n4"]
+
+
+class FlippedRecords(_Described):
+    """A step that somebody adds, and says nothing of keys."""
+
+
+def test_only_steps_that_say_so_keep_the_key_so_that_a_new_one_is_on_the_safe_side() -> None:
+    giving_records = {MapRecords, MapAsyncRecords, FlatMapRecords, MapBatches, Process, KeyBy, KeyByRecords}
+    kinds = {MapAsyncRecords, JoinStreams, *get_args(Step)}
+    assert {kind for kind in kinds if not kind.keeps_key} == giving_records
+    assert may_set_key(cast(Any, FlippedRecords(str)))

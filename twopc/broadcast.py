@@ -44,11 +44,11 @@ MAY_FEED = (
 def refuse_broadcasts(job: str, operators: Sequence[Operator]) -> None:
     """Refuse a broadcast table behind what can't be run so, or on a source that something else reads, too."""
     fed = feeding_broadcasts(operators)
-    sources = {each.id for each in operators if isinstance(each.what, Source) and each.id in fed}
+    sources = {each.id for each in operators if isinstance(each.operation, Source) and each.id in fed}
     # A join takes no records of the table that it looks into.
-    taking = [each for each in operators if not isinstance(each.what, KeepBroadcast)]
+    taking = [each for each in operators if not isinstance(each.operation, KeepBroadcast)]
     for each in operators:
-        if each.id in fed and (not isinstance(each.what, MAY_FEED) or each.behind is not None):
+        if each.id in fed and (not isinstance(each.operation, MAY_FEED) or each.behind is not None):
             raise ConfigurationError(
                 f"job {job!r}: {each.id}, {each}, can't stand before a broadcast table, which every subtask makes for "
                 "itself, from the beginning: make it of a source with map, filter, flat_map and peek behind that, and "
@@ -59,8 +59,8 @@ def refuse_broadcasts(job: str, operators: Sequence[Operator]) -> None:
                 f"job {job!r}: {shared[0]!r} is read by every subtask, for a broadcast table, and {each.id}, {each}, "
                 "takes its records too: read the topic for that by a source of its own"
             )
-        if isinstance(each.what, Source) and each.id in fed:
-            each.what.from_beginning()
+        if isinstance(each.operation, Source) and each.id in fed:
+            each.operation.from_beginning()
             _refuse_dead_letters(job, each)
 
 

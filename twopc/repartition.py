@@ -62,7 +62,7 @@ def add_key_by(
     several.
     """
     before = _before(builder.operators, at)
-    sources = [each for each in before if isinstance(each.what, Source)]
+    sources = [each for each in before if isinstance(each.operation, Source)]
     ends = _ends(builder.name, name, before, through)
     keyed = builder.add(step, (at,), name)
     written = builder.append(Operator(f"{name}-sink", (keyed,), ends.sink))
@@ -77,8 +77,8 @@ def _before(operators: Sequence[Operator], at: str) -> list[Operator]:
 
 
 def _ends(job: str, name: str, before: Sequence[Operator], through: Repartition) -> RepartitionConnectors:
-    sources = tuple(each.what for each in before if isinstance(each.what, Source))
-    unchanged = all(isinstance(each.what, KEEPS_VALUES) for each in before)
+    sources = tuple(each.operation for each in before if isinstance(each.operation, Source))
+    unchanged = all(isinstance(each.operation, KEEPS_VALUES) for each in before)
     wanted = replace(through, sources=sources, unchanged=unchanged)
     for source in sources:
         if (ends := source.repartitioned(wanted)) is not None:

@@ -33,5 +33,7 @@ def source_groups(definition: JobDefinition) -> tuple[tuple[str, ...], ...]:
 def event_times(definition: JobDefinition) -> dict[str, Callable[[Any], Any]]:
     """Return what extracts the event time from a value, of each source that has such a function."""
     return {
-        each.inputs[0]: each.what.function for each in definition.operators if isinstance(each.what, AssignTimestamps)
+        each.inputs[0]: each.operation.function
+        for each in definition.operators
+        if isinstance(each.operation, AssignTimestamps)
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
-from twopc.graph import Merge, What
+from twopc.graph import Merge, Operation
 from twopc.graph.join_name import default_join_name
 from twopc.operators.records import print_record
 from twopc.operators.steps import (
@@ -285,7 +285,7 @@ class Stream:
 
     def side_output(self, name: str) -> Stream:
         """Return the stream of what the processor before it puts out with `context.output(name, record)`."""
-        made_by = next((each.what for each in self._job.operators if each.id == self._at), None)
+        made_by = next((each.operation for each in self._job.operators if each.id == self._at), None)
         if not isinstance(made_by, Process):
             raise ConfigurationError(
                 f"job {self._job.name!r}: only what process makes has side outputs: process(...).side_output(...)"
@@ -338,7 +338,7 @@ class Stream:
         operator = self._job.add(step, (self._at,), None)
         return lambda output: Stream(self._job, str(Port(operator, output)))
 
-    def _then(self, what: What, name: str | None) -> Stream:
+    def _then(self, what: Operation, name: str | None) -> Stream:
         return Stream(self._job, self._job.add(what, (self._at,), name))
 
 

@@ -15,7 +15,7 @@ class Node(NamedTuple):
 
     id: str
     inputs: tuple[str, ...] = ()
-    what: Any = None
+    operation: Any = None
 
 
 def row(steps: Sequence[Step], store: KeyedStateStore, on_error: OnError = fail) -> Dataflow:

@@ -193,7 +193,7 @@ def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Op
             case _:
                 return what
 
-    return [replace(each, what=changed(each.what)) for each in operators]
+    return [replace(each, operation=changed(each.operation)) for each in operators]
 
 
 def same(value: str) -> str:

@@ -13,6 +13,6 @@ Invariants of a `JobDefinition`:
 
 from twopc.graph.builder import GraphBuilder
 from twopc.graph.definition import JobDefinition, JobOrigin
-from twopc.graph.operator import FAIL, Merge, Operator, What, upstream
+from twopc.graph.operator import FAIL, Merge, Operation, Operator, upstream
 
-__all__ = ["FAIL", "GraphBuilder", "JobDefinition", "JobOrigin", "Merge", "Operator", "What", "upstream"]
+__all__ = ["FAIL", "GraphBuilder", "JobDefinition", "JobOrigin", "Merge", "Operation", "Operator", "upstream"]

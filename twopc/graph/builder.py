@@ -8,7 +8,7 @@ from dataclasses import replace
 from twopc.error_policy import ErrorPolicy, checked_policy
 from twopc.errors import ConfigurationError
 from twopc.graph.definition import JobDefinition
-from twopc.graph.operator import FAIL, Operator, What
+from twopc.graph.operator import FAIL, Operation, Operator
 from twopc.graph.rules import refuse_what_cannot_be
 from twopc.operators.steps import KeyedStep
 from twopc.protocol.ids import checked_name
@@ -25,7 +25,7 @@ class GraphBuilder:
         self._kinds: Counter[str] = Counter()
 
     def add(
-        self, what: What, inputs: tuple[str, ...] = (), name: str | None = None, on_error: ErrorPolicy = FAIL
+        self, what: Operation, inputs: tuple[str, ...] = (), name: str | None = None, on_error: ErrorPolicy = FAIL
     ) -> str:
         """Add an operator; return its id: the name that the user gave it, or its kind and which of this kind it is."""
         kind = _kind(what)
@@ -50,10 +50,12 @@ class GraphBuilder:
     def definition(self) -> JobDefinition:
         """Return the complete job, with its sinks of dead letters; raise ConfigurationError for what is missing."""
         read_back = {each.behind for each in self.operators}
-        sinks = [each.what for each in self.operators if isinstance(each.what, Sink) and each.id not in read_back]
+        sinks = [
+            each.operation for each in self.operators if isinstance(each.operation, Sink) and each.id not in read_back
+        ]
         operators = tuple(
-            replace(each, what=each.what.beside(sinks))
-            if isinstance(each.what, Sink) and each.id in read_back
+            replace(each, operation=each.operation.beside(sinks))
+            if isinstance(each.operation, Sink) and each.id in read_back
             else each
             for each in self.operators
         )
@@ -69,7 +71,7 @@ class GraphBuilder:
         return JobDefinition(self.name, operators)
 
 
-def _kind(what: What) -> str:
+def _kind(what: Operation) -> str:
     match what:
         case Source():
             return "source"

@@ -52,7 +52,7 @@ class JobDefinition:
 
     def __post_init__(self) -> None:
         fed = feeding_broadcasts(self.operators)
-        every = {each.id: each.what for each in self.operators}
+        every = {each.id: each.operation for each in self.operators}
         read = {key: what for key, what in every.items() if isinstance(what, Source)}
         object.__setattr__(self, "sources", {key: each for key, each in read.items() if key not in fed})
         object.__setattr__(self, "broadcasts", {key: each for key, each in read.items() if key in fed})
@@ -75,7 +75,7 @@ class JobDefinition:
     @property
     def error_policies(self) -> dict[str, ErrorPolicy]:
         """The policy for the records of each source that go wrong, by operator id."""
-        return {each.id: each.on_error for each in self.operators if isinstance(each.what, Source)}
+        return {each.id: each.on_error for each in self.operators if isinstance(each.operation, Source)}
 
     @property
     def dead_letters(self) -> dict[str, tuple[str, ...]]:
@@ -144,7 +144,7 @@ class JobDefinition:
 
     def replaced(self, parts: Mapping[str, Source | Step | Sink], name: str | None = None) -> JobDefinition:
         """Return the job in which these operators do something else; their ids and places are the same."""
-        operators = tuple(replace(each, what=parts.get(each.id, each.what)) for each in self.operators)
+        operators = tuple(replace(each, operation=parts.get(each.id, each.operation)) for each in self.operators)
         return replace(self, name=name or self.name, operators=operators, origin=None)
 
     def with_access(self, properties: Mapping[str, Any]) -> JobDefinition:

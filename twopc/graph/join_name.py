@@ -19,7 +19,7 @@ def default_join_name(operators: Sequence[Operator], *ports: str) -> str | None:
     sides: list[str] = []
     for port in ports:
         before = senders(operators, Port.parse(port).operator)
-        sources = [each.what for each in operators if each.id in before and isinstance(each.what, Source)]
+        sources = [each.operation for each in operators if each.id in before and isinstance(each.operation, Source)]
         if not all(source.inputs for source in sources):
             return None
         sides.append("-".join(read for source in sources for read in source.inputs))

@@ -24,7 +24,7 @@ class Merge:
 
 FAIL: ErrorPolicy = Fail()
 
-What = Source | Step | Merge | Sink
+Operation = Source | Step | Merge | Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +37,24 @@ class Operator:
 
     id: str
     inputs: tuple[str, ...]
-    what: What
+    operation: Operation
     on_error: ErrorPolicy = FAIL
     behind: str | None = None
 
     def __str__(self) -> str:
-        if isinstance(self.what, Source | Sink):
+        if isinstance(self.operation, Source | Sink):
             kind, *rest = (
-                f"{name}={value}" if name != "type" else str(value) for name, value in self.what.describe().items()
+                f"{name}={value}" if name != "type" else str(value) for name, value in self.operation.describe().items()
             )
             return f"{kind}({', '.join(rest)})"
-        return str(self.what)
+        return str(self.operation)
 
 
 def upstream(operators: Sequence[Operator], of: str) -> Iterator[Operator]:
     """Yield every operator from which records come to this one, the nearest first; through no broadcast table."""
     wanted = {of}
     for each in reversed(operators):
-        if each.id in wanted and (each.id == of or not isinstance(each.what, KeepBroadcast)):
+        if each.id in wanted and (each.id == of or not isinstance(each.operation, KeepBroadcast)):
             wanted.update(Port.parse(before).operator for before in each.inputs)
             if each.id != of:
                 yield each

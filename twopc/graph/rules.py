@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from twopc.broadcast import refuse_broadcasts
 from twopc.errors import ConfigurationError
-from twopc.graph.operator import Operator, What, upstream
-from twopc.operators.steps import SETS_KEYS, ByKey, JoinTable, KeepBroadcast, KeepTable, Process
+from twopc.graph.operator import Merge, Operation, Operator, upstream
+from twopc.operators.steps import ByKey, JoinTable, KeepBroadcast, KeepTable, Process
 from twopc.operators.stream_join import JoinStreams
 from twopc.port import Port
 from twopc.sink import Sink, reads_own_output
@@ -41,26 +41,26 @@ def refuse_duplicates(job: str, operators: Sequence[Operator]) -> None:
 def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
     """State by key is kept by partition number: where records of one key come under several, it has several."""
     for keyed in operators:
-        if not isinstance(keyed.what, ByKey):
+        if not isinstance(keyed.operation, ByKey):
             continue
         before = upstream(operators, keyed.id)
-        if changing := next((each for each in before if may_set_key(each.what)), None):
+        if changing := next((each for each in before if may_set_key(each.operation)), None):
             raise ConfigurationError(
                 f"job {job!r}: {keyed} keeps a state for each key under each partition number, and {changing} before "
                 "it may change the key: records of the new key may come from any partition, and each has a state of "
-                f"its own. Put {keyed.what.operator} before it, and change values with map, filter and flat_map, which "
-                "keep the key; or put key_by between the two, which brings all records of one key together"
+                f"its own. Put {keyed.operation.operator} before it, and change values with map, filter and flat_map, "
+                "which keep the key; or put key_by between the two, which brings all records of one key together"
             )
 
 
 def refuse_joins_with_oneself(job: str, operators: Sequence[Operator]) -> None:
     """Of records of one source in both inputs of a join, the order of branches would say what it sees."""
     for join in operators:
-        if not isinstance(join.what, JoinTable | JoinStreams):
+        if not isinstance(join.operation, JoinTable | JoinStreams):
             continue
         stream, table = (senders(operators, Port.parse(port).operator) for port in join.inputs)
         shared = next(
-            (each.id for each in operators if isinstance(each.what, Source) and each.id in stream & table), ""
+            (each.id for each in operators if isinstance(each.operation, Source) and each.id in stream & table), ""
         )
         if shared:
             raise ConfigurationError(
@@ -75,14 +75,14 @@ def senders(operators: Sequence[Operator], of: str) -> set[str]:
     wanted = {of}
     for each in reversed(operators):
         if each.id in wanted:
-            sent = each.inputs[:1] if isinstance(each.what, JoinTable) else each.inputs
+            sent = each.inputs[:1] if isinstance(each.operation, JoinTable) else each.inputs
             wanted.update(Port.parse(before).operator for before in sent)
     return wanted
 
 
-def may_set_key(what: What) -> bool:
-    """Whether a record may have another key behind this operator."""
-    return isinstance(what, SETS_KEYS) and not isinstance(what, JoinStreams)
+def may_set_key(operation: Operation) -> bool:
+    """Whether a record may have another key behind this operator: unless a step says that it keeps it."""
+    return not (isinstance(operation, Source | Merge | Sink) or operation.keeps_key)
 
 
 def refuse_loose_ends(job: JobDefinition) -> None:
@@ -93,7 +93,7 @@ def refuse_loose_ends(job: JobDefinition) -> None:
         raise ConfigurationError(f"job {job.name!r} has no sink: end the chain with .sink(KafkaSink('topic'))")
     dead_letters = job.dead_letters
     for each in job.operators:
-        if isinstance(each.what, Sink) and not each.inputs and each.id not in dead_letters:
+        if isinstance(each.operation, Sink) and not each.inputs and each.id not in dead_letters:
             raise ConfigurationError(f"job {job.name!r}: nothing comes to {each.id}, {each}: leave it out")
     if missing := sorted(dead_letters.keys() - job.sinks.keys()):
         raise ConfigurationError(
@@ -102,7 +102,7 @@ def refuse_loose_ends(job: JobDefinition) -> None:
     refuse_untaken_outputs(job)
     used = {Port.parse(before).operator for each in job.operators for before in each.inputs}
     for each in job.operators:
-        if each.id not in used and isinstance(each.what, KeepTable | KeepBroadcast):
+        if each.id not in used and isinstance(each.operation, KeepTable | KeepBroadcast):
             raise ConfigurationError(
                 f"job {job.name!r}: no stream looks into {each.id}, {each}: join one with it, or leave it out"
             )
@@ -117,9 +117,9 @@ def refuse_untaken_outputs(job: JobDefinition) -> None:
     """Refuse a side output that no stream takes: its records would be lost without a word."""
     taken = {Port.parse(before) for each in job.operators for before in each.inputs}
     for each in job.operators:
-        if not isinstance(each.what, Process):
+        if not isinstance(each.operation, Process):
             continue
-        for name in type(each.what.processor).outputs:
+        for name in type(each.operation.processor).outputs:
             if Port(each.id, name) not in taken:
                 raise ConfigurationError(
                     f"job {job.name!r}: no stream takes the side output {name!r} of {each.id}, {each}: end "
@@ -130,8 +130,8 @@ def refuse_untaken_outputs(job: JobDefinition) -> None:
 def refuse_own_output(job: JobDefinition) -> None:
     """Refuse a job that reads what it writes, dead letters too, where that is not what `key_by` does."""
     for each in job.operators:
-        if not isinstance(each.what, Source):
+        if not isinstance(each.operation, Source):
             continue
         for key, sink in job.sinks.items():
-            if each.behind != key and (output := sink.read_by(each.what)) is not None:
+            if each.behind != key and (output := sink.read_by(each.operation)) is not None:
                 raise ConfigurationError(reads_own_output(job.name, each.id, output))

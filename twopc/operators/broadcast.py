@@ -61,12 +61,12 @@ class BroadcastJoin:
 
 def broadcast_tables(nodes: Sequence[Node]) -> dict[str, BroadcastTable]:
     """Return the tables of a job that are on every subtask, empty, by operator id."""
-    return {node.id: BroadcastTable(node.what) for node in nodes if isinstance(node.what, KeepBroadcast)}
+    return {node.id: BroadcastTable(node.operation) for node in nodes if isinstance(node.operation, KeepBroadcast)}
 
 
 def feeding_broadcasts(nodes: Sequence[Node]) -> frozenset[str]:
     """Return the operators through which records come to such tables, those themselves among them."""
-    return feeding(nodes, (node.id for node in nodes if isinstance(node.what, KeepBroadcast)))
+    return feeding(nodes, (node.id for node in nodes if isinstance(node.operation, KeepBroadcast)))
 
 
 def broadcast_operation(

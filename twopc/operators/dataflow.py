@@ -104,7 +104,9 @@ class Dataflow:
         self._tables = tables or {}
         self._on_error = on_error
         self._failed = False
-        steps: dict[str, KeyedStep] = {node.id: node.what for node in nodes if isinstance(node.what, KeyedStep)}
+        steps: dict[str, KeyedStep] = {
+            node.id: node.operation for node in nodes if isinstance(node.operation, KeyedStep)
+        }
         sharers = sum(len(step.states) for step in steps.values())
         used = {Port.parse(before) for node in nodes for before in node.inputs}
         self._keyed = {key: keyed_operator(key, step, store, sharers, used, latest) for key, step in steps.items()}
@@ -330,7 +332,7 @@ class Dataflow:
                 port.output: tuple(at) for port, at in following.items() if port.operator == node.id and port.output
             }
             places = [(sinks[node.id],)] if node.id in sinks else self._stops(nodes, node, after, sides)
-            if isinstance(node.what, Step):
+            if isinstance(node.operation, Step):
                 self._places[node.id] = places[0][0]
             for origin, stops in zip(map(Port.parse, node.inputs), places, strict=True):
                 following[origin][:0] = stops
@@ -340,7 +342,7 @@ class Dataflow:
         self, nodes: Sequence[Node], node: Node, after: tuple[Stop, ...], sides: Mapping[str, tuple[Stop, ...]]
     ) -> Sequence[Sequence[Stop]]:
         """Return where the records of each input of a node come first."""
-        what = node.what
+        what = node.operation
         if not isinstance(what, Step):
             if len(node.inputs) > 1 and ways_meet(nodes, node.inputs):
                 return self._merging(node, after)

@@ -19,7 +19,7 @@ class Node(Protocol):
     @property
     def inputs(self) -> tuple[str, ...]: ...
     @property
-    def what(self) -> Any: ...
+    def operation(self) -> Any: ...
 
 
 def sources_before(nodes: Sequence[Node], of: str) -> frozenset[str]:
@@ -47,8 +47,8 @@ def sharing_outputs(nodes: Sequence[Node]) -> list[list[str]]:
     """Return the sinks, by id, of each set that has the same outputs and records of one source."""
     by_outputs: defaultdict[tuple[str, ...], list[Node]] = defaultdict(list)
     for node in nodes:
-        if isinstance(node.what, Sink) and node.inputs and node.what.outputs:
-            by_outputs[node.what.outputs].append(node)
+        if isinstance(node.operation, Sink) and node.inputs and node.operation.outputs:
+            by_outputs[node.operation.outputs].append(node)
     return [
         [sink.id for sink in sinks]
         for sinks in by_outputs.values()

@@ -20,6 +20,8 @@ from twopc.state.layout import ELEMENTS, EXPIRIES, STREAM_TIME, TIMERS
 @dataclass(frozen=True, slots=True)
 class _Described:
     function: Function
+    keeps_key = False
+    """Whether what comes of a record has its key, whatever the function does: only then may state by key follow."""
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -46,15 +48,21 @@ class _Described:
 class Map(_Described):
     """value -> value"""
 
+    keeps_key = True
+
 
 @dataclass(frozen=True, slots=True)
 class Filter(_Described):
     """value -> whether to keep the record"""
 
+    keeps_key = True
+
 
 @dataclass(frozen=True, slots=True)
 class FlatMap(_Described):
     """value -> values, each with the key, timestamp and headers of the input"""
+
+    keeps_key = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,8 @@ class MapRecords(_Described):
 class FilterRecords(_Described):
     """record -> whether to keep it"""
 
+    keeps_key = True
+
 
 @dataclass(frozen=True, slots=True)
 class FlatMapRecords(_Described):
@@ -76,10 +86,14 @@ class FlatMapRecords(_Described):
 class Peek(_Described):
     """value -> whatever: the record goes on as it is"""
 
+    keeps_key = True
+
 
 @dataclass(frozen=True, slots=True)
 class PeekRecords(_Described):
     """record -> whatever: it goes on as it is"""
+
+    keeps_key = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +112,7 @@ class StatefulMap(_Described):
 
     name: str
     state: Serde
+    keeps_key = True
 
     def __post_init__(self) -> None:
         _Described.__post_init__(self)
@@ -117,6 +132,8 @@ class StatefulMap(_Described):
 class AssignTimestamps(_Described):
     """value -> timestamp in Unix milliseconds, or None for the record's own"""
 
+    keeps_key = True
+
 
 @dataclass(frozen=True, slots=True)
 class KeyBy(_Described):
@@ -135,6 +152,7 @@ class Process:
     processor: Processor
     name: str
     operator = "process"
+    keeps_key = False
 
     def __post_init__(self) -> None:
         given: Any = self.processor
@@ -178,6 +196,7 @@ class _Table:
     name: str
     state: Serde
     operator = "table"
+    keeps_key = True
 
     def __post_init__(self) -> None:
         checked_name("the name of a table", self.name)
@@ -213,6 +232,7 @@ class KeepBroadcast(_Table):
 class _Join(_Described):
     table: str
     how: How
+    keeps_key = True
 
     def __post_init__(self) -> None:
         _Described.__post_init__(self)
@@ -265,6 +285,7 @@ class MapAsync(_Described):
     concurrency: int
     timeout_ms: int | None
     retries: int
+    keeps_key = True
 
     def __post_init__(self) -> None:
         _Described.__post_init__(self)
@@ -287,9 +308,8 @@ class MapAsync(_Described):
 class MapAsyncRecords(MapAsync):
     """record -> awaitable of a record"""
 
+    keeps_key = False
 
-SETS_KEYS = (MapRecords, MapAsyncRecords, FlatMapRecords, MapBatches, Process)
-"""Steps after which a record may have another key than that by which its partition was chosen."""
 
 KeyedStep = StatefulMap | Process | KeepTable | WindowAggregate
 """Steps that keep state by key: each has a name, and `states`, how each of its states is encoded."""

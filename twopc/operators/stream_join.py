@@ -92,6 +92,7 @@ class JoinStreams(Process):
 
     processor: StreamJoin
     operator = "join"
+    keeps_key = True
 
     def __str__(self) -> str:
         join = self.processor

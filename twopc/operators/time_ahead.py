@@ -60,7 +60,7 @@ def set_time_back(nodes: Iterable[Node], backend: StateBackend, bound: Bound) ->
     for operator, (numbers, time) in _of_operators(ahead).items():
         said = "the stream time of %r, up to %s under %s, is set back to %s"
         log.warning(said, operator, date(time), numbers, date(bound.now))
-    lives = {node.id: _lives(node.what) for node in nodes if isinstance(node.what, Process)}
+    lives = {node.id: _lives(node.operation) for node in nodes if isinstance(node.operation, Process)}
     for state, number in list(keyed_states(backend)):
         if state.name == EXPIRIES and state.operator in lives:
             _Renewal(store, state, number, lives[state.operator], bound).run()

@@ -68,6 +68,7 @@ class WindowAggregate:
     aggregation: Aggregation
     name: str
     serde: Serde
+    keeps_key = True
 
     def __post_init__(self) -> None:
         checked_name(f"the name of a windowed {self.operator}", self.name)

@@ -55,5 +55,5 @@ def _trimmed(plan: VerifyPlan, source: str) -> tuple[str, str] | None:
 def _writes(plan: VerifyPlan, sources: Collection[str], topics: Collection[str]) -> bool:
     """Whether records of these sources come to one of the topics; a sink that chooses may write to any."""
     sinks = plan.paths.behind(sources)
-    nodes = [node.what for node in plan.paths.sinks.values() if node.operator in sinks]
+    nodes = [node.operation for node in plan.paths.sinks.values() if node.operator in sinks]
     return any(not sink.outputs or set(sink.outputs) & set(topics) for sink in nodes)

@@ -32,7 +32,7 @@ class PathNode:
 
     id: str
     inputs: tuple[str, ...]
-    what: Any
+    operation: Any
     operator: str
 
 
@@ -67,7 +67,7 @@ class Paths:
             )
             if each.id in tangled:
                 ends[each.id] = ()
-            elif isinstance(each.what, Merge):
+            elif isinstance(each.operation, Merge):
                 ends[each.id] = before
             else:
                 copies = _copies(each, before)
@@ -92,50 +92,50 @@ class Paths:
         for node in self.nodes:
             if node.operator in sources or any(Port.parse(before).operator in reached for before in node.inputs):
                 reached.add(node.id)
-                if isinstance(node.what, Sink):
+                if isinstance(node.operation, Sink):
                     ends.add(node.operator)
         return frozenset(ends)
 
     @property
     def sources(self) -> dict[str, Source]:
         """The sources at which the paths begin, by operator id."""
-        return {node.operator: node.what for node in self.nodes if not node.inputs}
+        return {node.operator: node.operation for node in self.nodes if not node.inputs}
 
     @property
     def sinks(self) -> dict[str, PathNode]:
         """The sinks at which the paths end, by node id: a sink behind a merge is the end of several."""
-        return {node.id: node for node in self.nodes if isinstance(node.what, Sink)}
+        return {node.id: node for node in self.nodes if isinstance(node.operation, Sink)}
 
 
 def _copies(operator: Operator, before: Sequence[Port]) -> tuple[PathNode, ...]:
     """Return the operator once for each path that comes to it; not at all behind what no path leads through."""
     if len(before) == 1 or not operator.inputs:
-        return (PathNode(operator.id, tuple(map(str, before)), operator.what, operator.id),)
+        return (PathNode(operator.id, tuple(map(str, before)), operator.operation, operator.id),)
     return tuple(
-        PathNode("/".join((operator.id, *filter(None, port))), (str(port),), operator.what, operator.id)
+        PathNode("/".join((operator.id, *filter(None, port))), (str(port),), operator.operation, operator.id)
         for port in before
     )
 
 
 def _tangled(operators: Sequence[Operator], operator: Operator) -> str:
     """Say why nothing tells what an operator makes; empty where its input does."""
-    if isinstance(operator.what, JoinBroadcast):
+    if isinstance(operator.operation, JoinBroadcast):
         return (
-            f"{operator.id!r} looks into {operator.what.table!r}, a broadcast table, and what that held when, no topic "
-            "tells"
+            f"{operator.id!r} looks into {operator.operation.table!r}, a broadcast table, and what that held when, no "
+            "topic tells"
         )
-    if not isinstance(operator.what, ByKey):
+    if not isinstance(operator.operation, ByKey):
         return ""
     before = list(upstream(operators, operator.id))
     inputs = dict.fromkeys(
-        name for each in before if isinstance(each.what, Source) for name in each.what.inputs or (each.id,)
+        name for each in before if isinstance(each.operation, Source) for name in each.operation.inputs or (each.id,)
     )
     if len(inputs) > 1:
         return (
             f"{operator.id!r} works by key on the records of {listed(inputs)}, which meet in an order that no topic "
             "has, and what it makes depends on that order"
         )
-    if len(operator.inputs) > 1 or any(isinstance(each.what, Merge) for each in before):
+    if len(operator.inputs) > 1 or any(isinstance(each.operation, Merge) for each in before):
         return (
             f"{operator.id!r} keeps state over branches of one stream that meet in an order that no topic has, and "
             "what it makes depends on that order"

@@ -111,7 +111,7 @@ class Replay:
     def _output(self, path: str) -> TopicOutput:
         node = self._sinks[path]
         if node.operator not in self._outputs:
-            self._outputs[node.operator] = node.what.output(self._topics)
+            self._outputs[node.operator] = node.operation.output(self._topics)
         return self._outputs[node.operator]
 
     def _refuse(self, source: str, error: RecordError) -> Iterable[SinkOutput]:

@@ -136,7 +136,7 @@ class _Verification:
     def _written(self) -> Outputs:
         """Return where the output is, and note what its topics take."""
         written: dict[str, Extent] = {}
-        sinks = {topic: node.what for node in self._plan.paths.sinks.values() for topic in node.what.outputs}
+        sinks = {topic: node.operation for node in self._plan.paths.sinks.values() for topic in node.operation.outputs}
         limits: dict[str, TopicLimits] = {}
         for topic, cluster in self._plan.outputs.items():
             with cluster.client() as client:

@@ -114,5 +114,5 @@ def test_batches_of_one_of_seven_and_of_all_records_make_the_same(operator: str)
 
 
 def test_no_operator_is_left_out() -> None:
-    kinds = {type(each.what) for operator in OPERATORS for each in job_of(operator).definition().operators}
+    kinds = {type(each.operation) for operator in OPERATORS for each in job_of(operator).definition().operators}
     assert not set(get_args(Step)) - kinds
