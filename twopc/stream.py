@@ -79,17 +79,25 @@ class Stream:
         """Replace each record by one for each value of `function(value)`, with its key, timestamp and headers."""
         return self._then(FlatMap(function), name)
 
-    def map_records(self, function: Callable[[Record], Record], *, name: str | None = None) -> Stream:
-        """Replace each record by `function(record)`, made with `record.replace(key=..., value=...)`."""
-        return self._then(MapRecords(function), name)
+    def map_records(
+        self, function: Callable[[Record], Record], *, keeps_key: bool = False, name: str | None = None
+    ) -> Stream:
+        """Replace each record by `function(record)`, made with `record.replace(key=..., value=...)`.
+
+        `keeps_key` says that the function leaves the key as it is, so that state by key may follow. It is checked: a
+        record with another key goes wrong.
+        """
+        return self._then(MapRecords(function, keeps_key), name)
 
     def filter_records(self, predicate: Callable[[Record], Any], *, name: str | None = None) -> Stream:
         """Keep the records for which `predicate(record)` is true."""
         return self._then(FilterRecords(predicate), name)
 
-    def flat_map_records(self, function: Callable[[Record], Iterable[Record]], *, name: str | None = None) -> Stream:
-        """Replace each record by those of `function(record)`: none, one or many."""
-        return self._then(FlatMapRecords(function), name)
+    def flat_map_records(
+        self, function: Callable[[Record], Iterable[Record]], *, keeps_key: bool = False, name: str | None = None
+    ) -> Stream:
+        """Replace each record by those of `function(record)`: none, one or many. `keeps_key` is as of `map_records`."""
+        return self._then(FlatMapRecords(function, keeps_key), name)
 
     def peek(self, function: Callable[[Any], Any], *, name: str | None = None) -> Stream:
         """Call `function(value)` for each record, to look at it or to count it; the record goes on as it is.
@@ -212,14 +220,15 @@ class Stream:
         """
         return self._then(StatefulMap(function, name, Json() if state is None else state), name)
 
-    def process(self, processor: Processor, *, name: str) -> Stream:
+    def process(self, processor: Processor, *, name: str, keeps_key: bool = False) -> Stream:
         """Replace each record by those that `processor.process(record, context)` returns or yields.
 
         The processor declares states by key, which are kept in checkpoints under `name`; may set timers by event time;
         and sees the records of one partition number in order. Where keys may come from is as with `stateful_map`, which
-        is the short form, and faster.
+        is the short form, and faster. `keeps_key` says that whatever it returns, yields or puts into a side output has
+        the key of the record, or timer, so that state by key may follow; it is checked, as of `map_records`.
         """
-        return self._then(Process(processor, name), name)
+        return self._then(Process(processor, name, keeps_key), name)
 
     def table(self, name: str, *, state: Serde | None = None, broadcast: bool = False) -> Table:
         """Keep the latest value of each key, for other streams to be joined with; None, a tombstone, deletes it.

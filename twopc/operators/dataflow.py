@@ -21,7 +21,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from twopc.column import ColumnLoop, Over, named, span
@@ -30,7 +29,7 @@ from twopc.operators.keyed_operators import keyed_operator
 from twopc.operators.meeting import Meeting, Order, order_of
 from twopc.operators.node import Node, sharing_outputs, sources_before, ways_meet
 from twopc.operators.process import ProcessOperator
-from twopc.operators.simple_steps import OPERATIONS
+from twopc.operators.simple_steps import one_function
 from twopc.operators.steps import (
     JoinBroadcast,
     JoinTable,
@@ -391,4 +390,4 @@ class Dataflow:
 
                 return BatchMap(step).process
             case _:
-                return partial(OPERATIONS[type(step)], step.function)
+                return one_function(step)

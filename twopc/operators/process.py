@@ -25,7 +25,7 @@ from twopc.operators.bound_states import bound
 from twopc.operators.element_numbers import ElementNumbers
 from twopc.operators.key_timers import KeyTimers
 from twopc.operators.keyed import KeyForms, partition_runs
-from twopc.operators.records import as_batch, checked
+from twopc.operators.records import as_batch, checked, kept
 from twopc.operators.side_outputs import SideOutputs
 from twopc.operators.steps import Process
 from twopc.operators.stream_time import StreamTime
@@ -76,6 +76,8 @@ class ProcessOperator:
     ) -> None:
         self._operator, self._step, self._store = operator, step, store
         self._latest_now, self._latest = latest, 0
+        # A join keeps the key by itself; of a processor somebody says it.
+        self._checks_keys = step.keeps_key and type(step) is Process
         self._key_forms = KeyForms(step)
         self._call = Call()
         self.processor = _copied(step)
@@ -249,6 +251,9 @@ class ProcessOperator:
         call, made = self._call, len(outputs)
         try:
             _collect(function(argument, self._context), outputs)
+            if self._checks_keys:
+                for produced in (*outputs[made:], *self._side_outputs.of_call):
+                    kept(self._context.key, produced)
         except TERMINATION:
             raise
         except BaseException as error:

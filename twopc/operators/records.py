@@ -51,6 +51,26 @@ def flat_map_records(function: Callable[[Record], Iterable[Record]], batch: Batc
     return Result(len(groups), as_batch(rows, [record for group in groups for record in group]), cause)
 
 
+def same_key(function: Callable[[Record], Record]) -> Callable[[Record], Record]:
+    """Return the function, which raises where it returns a record with another key."""
+    return lambda record: kept(record.key, checked(function(record)))
+
+
+def same_keys(function: Callable[[Record], Iterable[Record]]) -> Callable[[Record], list[Record]]:
+    """The same of one that returns several."""
+    return lambda record: [kept(record.key, checked(produced)) for produced in collected(function(record))]
+
+
+def kept(key: Any, produced: Record) -> Record:
+    """Return a record that has this key; raise ValueError for another, behind which state would be in a wrong place."""
+    if type(produced.key) is not type(key) or produced.key != key:
+        raise ValueError(
+            "what was returned has another key than the record that was given, and the job says keeps_key=True: leave "
+            "the key as it is, or take that away"
+        )
+    return produced
+
+
 def as_batch(rows: list[Row], records: list[Record]) -> Batch:
     return Batch(
         rows,

@@ -25,6 +25,11 @@ class SideOutputs:
             )
         self._of_call.append((name, checked(record)))
 
+    @property
+    def of_call(self) -> list[Record]:
+        """What the call in hand has put, to whatever output."""
+        return [record for _, record in self._of_call]
+
     def keep(self) -> None:
         """The function has returned: what it has put goes on."""
         if not self._of_call:

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from twopc.operators.records import filter_records, flat_map_records, key_by_records, map_records, peek_records
+from twopc.column import Over
+from twopc.operators.records import (
+    filter_records,
+    flat_map_records,
+    key_by_records,
+    map_records,
+    peek_records,
+    same_key,
+    same_keys,
+)
 from twopc.operators.steps import (
     AssignTimestamps,
     Filter,
@@ -33,6 +44,19 @@ from twopc.operators.values import (
     map_values,
     peek_values,
 )
+from twopc.record import Batch
+
+
+def one_function(step: Any) -> Callable[[Batch, Over], Result]:
+    """Return the operator of a step that is one function."""
+    match step:
+        case MapRecords(keeps_key=True):
+            return partial(map_records, same_key(step.function))
+        case FlatMapRecords(keeps_key=True):
+            return partial(flat_map_records, same_keys(step.function))
+        case _:
+            return partial(OPERATIONS[type(step)], step.function)
+
 
 OPERATIONS: dict[type[Step], Callable[..., Result]] = {
     Map: map_values,

@@ -67,7 +67,9 @@ class FlatMap(_Described):
 
 @dataclass(frozen=True, slots=True)
 class MapRecords(_Described):
-    """record -> record"""
+    """record -> record; each has the key of the other where the job says that, which is checked"""
+
+    keeps_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ class FilterRecords(_Described):
 
 @dataclass(frozen=True, slots=True)
 class FlatMapRecords(_Described):
-    """record -> records"""
+    """record -> records; each has its key where the job says that, which is checked"""
+
+    keeps_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +155,8 @@ class Process:
 
     processor: Processor
     name: str
+    keeps_key: bool = False
     operator = "process"
-    keeps_key = False
 
     def __post_init__(self) -> None:
         given: Any = self.processor

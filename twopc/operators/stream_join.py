@@ -91,8 +91,8 @@ class JoinStreams(Process):
     """(value of the one, value of the other) -> value; the key stays as it is"""
 
     processor: StreamJoin
+    keeps_key: bool = True
     operator = "join"
-    keeps_key = True
 
     def __str__(self) -> str:
         join = self.processor
