@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -51,8 +50,6 @@ def setting(
     `option` is its option where that is not its name, None where it has none; what is `secret` no repr shows.
     """
     told = {"help": help, "default": default, "option": option, "short": short, "metavar": metavar, "choices": choices}
-    if isinstance(value, Mapping):
-        return field(default_factory=dict, repr=not secret, metadata={_TOLD: told})
     return field(default=value, repr=not secret, metadata={_TOLD: told})
 
 

@@ -43,7 +43,7 @@ def encode_value(value: object | None) -> bytes:
 
 
 def decode_value(kind: type[T], data: bytes) -> T | None:
-    """Return what `encode_value` was given; raise ProtocolViolation."""
+    """Return what `encode_value` was given; raise as `decode_one`."""
     if not data:
         return None
     return cast(T, decode_one(kind, data, f"a {kind.__name__}"))
@@ -76,7 +76,7 @@ def encode_event(event: events.CoordinatorEvent) -> bytes:
 
 
 def decode_event(data: bytes) -> events.CoordinatorEvent:
-    """Return the event that this JSON holds; raise ProtocolViolation."""
+    """Return the event that this JSON holds; raise as `decode_one`."""
     return cast(events.CoordinatorEvent, decode_one(events.CoordinatorEvent, data, "an event"))
 
 
