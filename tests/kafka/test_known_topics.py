@@ -10,9 +10,8 @@ import pytest
 
 from tests.kafka.kit import DrivenSink, grow_topic
 from twopc import DeliveryGuarantee
-from twopc.errors import CheckpointCorrupted
 from twopc.kafka.clients.control_client import TopicInfo
-from twopc.kafka.topics.known_topics import KnownTopic, changed_topics, known_outputs
+from twopc.kafka.topics.known_topics import KnownTopic, changed_topics, known_outputs, known_topics
 from twopc.protocol.facts import KnownOutput
 from twopc.protocol.ids import CheckpointId
 from twopc.sink import PreCommit
@@ -24,14 +23,13 @@ KNOWN = {"out": KnownTopic("an-id", 2), "other": KnownTopic("b", 1)}
 def test_what_a_writer_knew_survives_being_stored_and_what_it_has_not_met_yet_stays_as_it_was() -> None:
     earlier = known_outputs({"out": KnownTopic("old", 1), "unmet": KnownTopic("c", 3)}, ())
     stored = json.loads(json.dumps([[each.name, each.facts] for each in known_outputs(KNOWN, earlier)]))
-    read = {name: KnownTopic.from_facts(KnownOutput(name, facts)) for name, facts in stored}
+    read = known_topics(KnownOutput(name, facts) for name, facts in stored)
     assert read == KNOWN | {"unmet": KnownTopic("c", 3)}
 
 
 @pytest.mark.parametrize("facts", [7, ["id", 1], {"topic_id": "id"}, {"topic_id": 7, "partitions": 1}])
-def test_what_no_writer_of_ours_knew_is_damage(facts: object) -> None:
-    with pytest.raises(CheckpointCorrupted, match="output topic 'out'"):
-        KnownTopic.from_facts(KnownOutput("out", facts))
+def test_what_a_sink_of_another_kind_had_under_this_name_is_passed_over(facts: object) -> None:
+    assert known_topics([KnownOutput("out", facts)]) == {}
 
 
 def test_topics_that_are_the_same_or_gone_are_not_spoken_of() -> None:

@@ -7,9 +7,9 @@ that nobody else tells.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from twopc.errors import CheckpointCorrupted
 from twopc.kafka.clients.control_client import TopicInfo
 from twopc.protocol.codec import Mismatch, from_json, to_json
 from twopc.protocol.facts import KnownOutput
@@ -26,15 +26,14 @@ class KnownTopic:
     def of(cls, info: TopicInfo) -> KnownTopic:
         return cls(info.topic_id, info.partitions)
 
-    @classmethod
-    def from_facts(cls, known: KnownOutput) -> KnownTopic:
-        """Read what `known_outputs` made; raise CheckpointCorrupted for what is something else."""
-        try:
-            return from_json(cls, known.facts)
-        except Mismatch as error:
-            raise CheckpointCorrupted(
-                f"what the checkpoint has of output topic {known.name!r} was not made by the Kafka sink: {error}"
-            ) from error
+
+def known_topics(outputs: Iterable[KnownOutput]) -> dict[str, KnownTopic]:
+    """Return what `known_outputs` made; what a sink of another kind has left under its name is passed over."""
+    topics: dict[str, KnownTopic] = {}
+    for known in outputs:
+        with suppress(Mismatch):
+            topics[known.name] = from_json(KnownTopic, known.facts)
+    return topics
 
 
 def known_outputs(topics: Mapping[str, KnownTopic], earlier: Iterable[KnownOutput]) -> list[KnownOutput]:

@@ -10,7 +10,7 @@ from twopc.kafka.clients.leaders import LeaderClient
 from twopc.kafka.output.tracked_producer import TrackedProducer
 from twopc.kafka.output.writer_config import WriterConfig
 from twopc.kafka.topics.grants import WRITE, require_topic_grants
-from twopc.kafka.topics.known_topics import KnownTopic, changed_topics
+from twopc.kafka.topics.known_topics import KnownTopic, changed_topics, known_topics
 from twopc.kafka.topics.new_topic import NewTopics, create_missing, merged
 from twopc.kafka.topics.preflight import require_topics, transaction_timeout_ms
 from twopc.kafka.topics.topic_lasting import LASTING_SETTINGS, TopicLasting
@@ -102,7 +102,7 @@ class PlainCommitter(Committer):
         self._seen |= {topic: KnownTopic.of(info) for topic, info in now.items()}
 
     def compare(self, known: Sequence[KnownOutput]) -> None:
-        before = {each.name: KnownTopic.from_facts(each) for each in known}
+        before = known_topics(known)
         with self._connect() as client:
             for said in changed_topics(before, client.topics(before)):
                 log.warning("%s", said)
