@@ -24,7 +24,7 @@ from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce
 
-pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("drills of key_by")]
+pytestmark = [pytest.mark.broker, pytest.mark.proof, pytest.mark.xdist_group("drills of key_by")]
 
 JOB_FILE = str(Path(__file__).with_name("rekeyed_job.py"))
 RECORDS = 400
