@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twopc.graph import GraphBuilder, JobDefinition
-from twopc.operators.steps import Step
+from twopc.operators import Step
 from twopc.sink import Sink
 from twopc.source import Source
 

@@ -5,33 +5,24 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import pytest
 
 import twopc
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
-from twopc.graph.rules import may_set_key
 from twopc.job import Job
 from twopc.kafka.input.startup_modes import StartingOffsets
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
-from twopc.operators import Filter, FlatMap, Map, StatefulMap
-from twopc.operators.steps import (
-    FlatMapRecords,
-    KeyBy,
-    KeyByRecords,
-    MapAsyncRecords,
-    MapBatches,
-    MapRecords,
-    Process,
-    Step,
-    _Described,
+from twopc.operators import (
+    Filter,
+    FlatMap,
+    Map,
+    StatefulMap,
 )
-from twopc.operators.stream_join import JoinStreams
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.record import Batch, Record
 from twopc.serde import Json, String
@@ -337,15 +328,3 @@ def test_a_job_is_drawn_with_an_arrow_for_each_stream_and_quotes_that_mean_nothi
     assert drawn[1].startswith('  n0(["source-1<br>')
     assert drawn[4] == "  n3[\"print-1<br>print('a #quot;b#quot; #lt;c#gt; #35;d')\"]"
     assert drawn[6:] == ["  n0 --> n2", "  n1 --> n2", "  n2 --> n3", "  n3 --> n4"]
-
-
-class FlippedRecords(_Described):
-    """A step that somebody adds, and says nothing of keys."""
-
-
-def test_only_steps_that_say_so_keep_the_key_so_that_a_new_one_is_on_the_safe_side() -> None:
-    giving_records = {MapRecords, MapAsyncRecords, FlatMapRecords, MapBatches, Process, KeyBy, KeyByRecords}
-    kinds = {MapAsyncRecords, JoinStreams, *get_args(Step)}
-    unless_said = {kind: {each.name: each.default for each in fields(kind)} for kind in kinds}
-    assert {kind for kind in kinds if not unless_said[kind].get("keeps_key", kind.keeps_key)} == giving_records
-    assert may_set_key(cast(Any, FlippedRecords(str)))

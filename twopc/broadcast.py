@@ -6,39 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twopc.errors import ConfigurationError
-from twopc.operators.broadcast import feeding_broadcasts
+from twopc.operators.broadcast import KeepBroadcast, feeding_broadcasts
 from twopc.operators.node import feeding
-from twopc.operators.steps import (
-    AssignTimestamps,
-    Filter,
-    FilterRecords,
-    FlatMap,
-    FlatMapRecords,
-    KeepBroadcast,
-    Map,
-    MapRecords,
-    Peek,
-    PeekRecords,
-)
+from twopc.operators.step import Step
 from twopc.source import Source
 
 if TYPE_CHECKING:
-    from twopc.graph import Operator
-
-MAY_FEED = (
-    Source,
-    Map,
-    Filter,
-    FlatMap,
-    MapRecords,
-    FilterRecords,
-    FlatMapRecords,
-    Peek,
-    PeekRecords,
-    AssignTimestamps,
-    KeepBroadcast,
-)
-"""The steps that may stand before one: every subtask runs them, and again at each start."""
+    from twopc.graph import Operation, Operator
 
 
 def refuse_broadcasts(job: str, operators: Sequence[Operator]) -> None:
@@ -48,7 +22,7 @@ def refuse_broadcasts(job: str, operators: Sequence[Operator]) -> None:
     # A join takes no records of the table that it looks into.
     taking = [each for each in operators if not isinstance(each.operation, KeepBroadcast)]
     for each in operators:
-        if each.id in fed and (not isinstance(each.operation, MAY_FEED) or each.behind is not None):
+        if each.id in fed and (not _may_feed(each.operation) or each.behind is not None):
             raise ConfigurationError(
                 f"job {job!r}: {each.id}, {each}, can't stand before a broadcast table, which every subtask makes for "
                 "itself, from the beginning: make it of a source with map, filter, flat_map and peek behind that, and "
@@ -70,3 +44,7 @@ def _refuse_dead_letters(job: str, source: Operator) -> None:
             f"job {job!r}: records of {source.id!r} that go wrong can be no dead letters: every subtask meets them "
             "again at each start, for its broadcast table: give the source on_error=Skip() or Fail()"
         )
+
+
+def _may_feed(operation: Operation) -> bool:
+    return isinstance(operation, Source) or (isinstance(operation, Step) and operation.feeds_broadcast)

@@ -10,7 +10,7 @@ from twopc.config import RunSettings
 from twopc.error_policy import ErrorPolicy, checked_policy
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, UserCodeError
 from twopc.graph import FAIL, GraphBuilder, JobDefinition
-from twopc.operators.steps import AssignTimestamps
+from twopc.operators import AssignTimestamps
 from twopc.source import Source
 from twopc.stream import Stream
 

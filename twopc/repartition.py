@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from twopc.error_policy import ErrorPolicy
 from twopc.errors import ConfigurationError
-from twopc.graph import GraphBuilder, Merge, Operator, upstream
-from twopc.operators.steps import AssignTimestamps, Filter, FilterRecords, KeyBy, KeyByRecords, Peek, PeekRecords
+from twopc.graph import GraphBuilder, Operation, Operator, upstream
+from twopc.operators import KeyBy, KeyByRecords
+from twopc.operators.step import Step
 from twopc.port import Port
 from twopc.serde import Serde, checked_serde
 from twopc.sink import Sink
 from twopc.source import Source
-
-KEEPS_VALUES = (Filter, FilterRecords, Peek, PeekRecords, AssignTimestamps, Merge, Source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,13 @@ def _before(operators: Sequence[Operator], at: str) -> list[Operator]:
     return [*reversed(list(upstream(operators, last))), *(each for each in operators if each.id == last)]
 
 
+def _keeps_values(operation: Operation) -> bool:
+    return not isinstance(operation, Step) or operation.keeps_values
+
+
 def _ends(job: str, name: str, before: Sequence[Operator], through: Repartition) -> RepartitionConnectors:
     sources = tuple(each.operation for each in before if isinstance(each.operation, Source))
-    unchanged = all(isinstance(each.operation, KEEPS_VALUES) for each in before)
+    unchanged = all(_keeps_values(each.operation) for each in before)
     wanted = replace(through, sources=sources, unchanged=unchanged)
     for source in sources:
         if (ends := source.repartitioned(wanted)) is not None:

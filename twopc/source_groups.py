@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from twopc.graph import JobDefinition
-from twopc.operators.steps import AssignTimestamps, KeepTable
+from twopc.operators import AssignTimestamps, KeepTable
 
 
 def source_groups(definition: JobDefinition) -> tuple[tuple[str, ...], ...]:

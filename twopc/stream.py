@@ -11,13 +11,11 @@ from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.graph import Merge, Operation
 from twopc.graph.join_name import default_join_name
-from twopc.operators.records import print_record
-from twopc.operators.steps import (
+from twopc.operators import (
     Filter,
     FilterRecords,
     FlatMap,
     FlatMapRecords,
-    How,
     KeepBroadcast,
     KeepTable,
     KeyBy,
@@ -33,7 +31,9 @@ from twopc.operators.steps import (
     Process,
     StatefulMap,
 )
+from twopc.operators.records import print_record
 from twopc.operators.stream_join import HowStreams, join_streams
+from twopc.operators.table import How
 from twopc.operators.window_step import WindowAggregate
 from twopc.port import Port
 from twopc.processor import Processor
@@ -145,10 +145,14 @@ class Stream:
         concurrency: int = 16,
         timeout: str | timedelta | None = None,
         retries: int = 0,
+        keeps_key: bool = False,
         name: str | None = None,
     ) -> Stream:
-        """Replace each record by `await function(record)`, as `map_async` does with values."""
-        return self._then(MapAsyncRecords(function, concurrency, _timeout_ms(timeout), retries), name)
+        """Replace each record by `await function(record)`, as `map_async` does with values.
+
+        `keeps_key` is as of `map_records`.
+        """
+        return self._then(MapAsyncRecords(function, concurrency, _timeout_ms(timeout), retries, keeps_key), name)
 
     def map_batches(
         self,
@@ -156,6 +160,7 @@ class Stream:
         *,
         key_type: pa.DataType | None = None,
         value_type: pa.DataType | None = None,
+        keeps_key: bool = False,
         name: str | None = None,
     ) -> Stream:
         """Replace whole batches by `function(batch)`, for code that is vectorised itself; both are Arrow's.
@@ -165,9 +170,10 @@ class Stream:
         value has the Arrow type that it has by itself unless one is given: a JSON object is a struct of its fields, and
         None is null in binary. All records of a call have one type, so the function is called for each run of them.
         How many records a batch has is not to be relied on: where the function fails on a batch, it is called again
-        with parts of it, down to the record that it fails on.
+        with parts of it, down to the record that it fails on. `keeps_key` is as of `map_records`, but that another key
+        ends the job, whatever becomes of records that go wrong.
         """
-        return self._then(MapBatches(function, key_type, value_type), name)
+        return self._then(MapBatches(function, key_type, value_type, keeps_key), name)
 
     def key_by(
         self,

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from twopc.errors import ConfigurationError
-from twopc.operators.steps import How, JoinBroadcast, JoinTable, KeepBroadcast, KeepTable
+from twopc.operators import JoinBroadcast, JoinTable, KeepBroadcast, KeepTable
+from twopc.operators.table import How
 
 if TYPE_CHECKING:
     from twopc.job import Job

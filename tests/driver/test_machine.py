@@ -53,7 +53,7 @@ from twopc.errors import (
     UserCodeError,
 )
 from twopc.input_now import InputNow
-from twopc.operators.steps import StatefulMap
+from twopc.operators import StatefulMap
 from twopc.partition_groups import assign
 from twopc.protocol import requests
 from twopc.protocol.attempts import GlobalCommit, StartedAttempt

@@ -14,7 +14,7 @@ from twopc.graph import JobDefinition
 from twopc.kafka.registry.access import URL_VARIABLE
 from twopc.loader import job_loader as loading
 from twopc.loader.job_loader import JobText, in_its_folder, load_job, loaded_apart
-from twopc.operators.steps import Map
+from twopc.operators import Map
 from twopc.termination import Terminated
 
 SINK_AND_SOURCE = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from twopc.operators import Dataflow, KeyedStateStore, KeyedStep, Step
+from twopc.operators import Dataflow, KeyedStateStore, Step
 from twopc.operators.dataflow import OnError, fail
 from twopc.record import Batch
 
@@ -22,7 +22,7 @@ def row(steps: Sequence[Step], store: KeyedStateStore, on_error: OnError = fail)
     """Return steps in a row, between a source `in` and a sink `out`."""
     nodes = [Node("in")]
     for number, step in enumerate(steps):
-        operator_id = step.name if isinstance(step, KeyedStep) else f"{number}"
+        operator_id = step.state_name or f"{number}"
         nodes.append(Node(operator_id, (nodes[-1].id,), step))
     return Dataflow([*nodes, Node("out", (nodes[-1].id,))], store, on_error)
 

@@ -19,6 +19,7 @@ from twopc.operators import (
     FilterRecords,
     FlatMap,
     FlatMapRecords,
+    KeyByRecords,
     Map,
     MapAsync,
     MapAsyncRecords,
@@ -29,7 +30,6 @@ from twopc.operators import (
     StatefulMap,
     Step,
 )
-from twopc.operators.steps import KeyByRecords
 from twopc.processor import Context, Processor, ValueState
 from twopc.record import Record
 from twopc.serde import Json

@@ -119,7 +119,8 @@ def test_a_batch_is_cut_behind_a_merge_as_its_own_source_leads_there() -> None:
 
 def test_only_the_source_of_the_batch_has_rows_that_wait() -> None:
     made: list[Dataflow] = []
-    made[:] = [flow(Node("web"), Node("app"), Node("both", ("web", "app"), Map(cutting(made))), Node("out", ("both",)))]
+    both = Node("both", ("web", "app"))
+    made[:] = [flow(Node("web"), Node("app"), both, Node("map", ("both",), Map(cutting(made))), Node("out", ("map",)))]
     made[0].put("web", batch_of_values(1, 2))
     assert made[0].advance()[0] == 1
     assert [row.offset() for row in made[0].waiting_rows("web")] == [1]

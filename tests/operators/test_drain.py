@@ -84,7 +84,8 @@ def test_records_for_windows_that_a_drain_has_closed_are_late() -> None:
 
 
 def test_operators_behind_other_sources_too_wait_for_those() -> None:
-    merged = [Node("in"), Node("more"), Node("op", ("in", "more"), counting(TEN)), Node("out", ("op.final",))]
+    both = Node("both", ("in", "more"))
+    merged = [Node("in"), Node("more"), both, Node("op", ("both",), counting(TEN)), Node("out", ("op.final",))]
     flow = Dataflow(merged, DictStore(), numbers=[0])
     flow.process("in", batch_of(at(("a", 1))))
     assert flow.drain({"in"}) == []

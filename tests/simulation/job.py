@@ -36,7 +36,7 @@ from tests.simulation.joins import JoinJob, add_joins, joined_of
 from tests.simulation.joins_model import expected_states as expected_joins
 from twopc.graph import GraphBuilder, JobDefinition, Merge, Operator
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.operators.steps import (
+from twopc.operators import (
     AssignTimestamps,
     Filter,
     JoinBroadcast,

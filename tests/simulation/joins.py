@@ -18,7 +18,7 @@ from tests.simulation.async_client import Client
 from tests.simulation.bad_records import DEAD, IntoDead
 from twopc.error_policy import Skip
 from twopc.graph import GraphBuilder
-from twopc.operators.steps import AssignTimestamps, JoinBroadcast, JoinTable, KeepBroadcast, KeepTable, Map, MapAsync
+from twopc.operators import AssignTimestamps, JoinBroadcast, JoinTable, KeepBroadcast, KeepTable, Map, MapAsync
 from twopc.operators.stream_join import join_streams
 from twopc.serde import Json
 from twopc.sink import Sink

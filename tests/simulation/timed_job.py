@@ -18,7 +18,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.job import JOB, OWN, OWN_SOURCE, same
 from twopc import Context, Hopping, Json, Processor, Record, Session, Sliding, Tumbling, ValueState
 from twopc.graph import GraphBuilder, JobDefinition, Merge, Operator
-from twopc.operators.steps import AssignTimestamps, Map, MapRecords, Process
+from twopc.operators import AssignTimestamps, Map, MapRecords, Process
 from twopc.operators.window_step import Aggregation, Count, Reduce, WindowAggregate
 from twopc.sink import Sink
 from twopc.source import Source

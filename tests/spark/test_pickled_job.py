@@ -12,7 +12,7 @@ import pytest
 from twopc import Job, KafkaSink, KafkaSource
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
-from twopc.operators.steps import Map
+from twopc.operators import Map
 from twopc.spark.pickled_job import PickledJob
 
 

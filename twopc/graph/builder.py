@@ -10,7 +10,7 @@ from twopc.errors import ConfigurationError
 from twopc.graph.definition import JobDefinition
 from twopc.graph.operator import FAIL, Operation, Operator
 from twopc.graph.rules import refuse_what_cannot_be
-from twopc.operators.steps import KeyedStep
+from twopc.operators.step import Step
 from twopc.protocol.ids import checked_name
 from twopc.sink import Sink
 from twopc.source import Source
@@ -30,8 +30,8 @@ class GraphBuilder:
         """Add an operator; return its id: the name that the user gave it, or its kind and which of this kind it is."""
         kind = _kind(what)
         self._kinds[kind] += 1
-        if name is None and isinstance(what, KeyedStep):
-            name = what.name
+        if name is None and isinstance(what, Step):
+            name = what.state_name
         if name is not None:
             checked_name(f"the name of a {kind}", name)
             # A sink is nobody's input, and may be named after its topic.

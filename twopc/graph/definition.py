@@ -12,7 +12,7 @@ from twopc.graph.operator import Operator, upstream
 from twopc.graph.rules import refuse_loose_ends, refuse_own_output, refuse_what_cannot_be
 from twopc.job_connectors import JobSink, JobSource
 from twopc.operators.broadcast import feeding_broadcasts
-from twopc.operators.steps import ByKey, KeyedStep, StatefulMap, Step
+from twopc.operators.step import Step
 from twopc.port import Port
 from twopc.serde import Serde
 from twopc.sink import Sink
@@ -94,7 +94,7 @@ class JobDefinition:
     @property
     def keyed_inputs(self) -> dict[str, tuple[str, ...]]:
         """The sources from which records come to each operator that works by key, by its id."""
-        return {key: self.sources_before(key) for key, step in self.steps.items() if isinstance(step, ByKey)}
+        return {key: self.sources_before(key) for key, step in self.steps.items() if step.by_key}
 
     @property
     def timed_inputs(self) -> dict[str, tuple[str, ...]]:
@@ -104,7 +104,7 @@ class JobDefinition:
         """
         behind = {each.id: each.behind for each in self.operators if each.behind is not None}
         timed = self.keyed_inputs.items()
-        found = {key: before for key, before in timed if not isinstance(self.steps[key], StatefulMap)}
+        found = {key: before for key, before in timed if self.steps[key].sees_time}
         sources = [source for before in found.values() for source in before]
         while sources:
             sink = behind.get(sources.pop())
@@ -139,8 +139,7 @@ class JobDefinition:
     @property
     def state_serdes(self) -> dict[StateName, Serde]:
         """The serde of each state by key."""
-        keyed = ((key, step) for key, step in self.steps.items() if isinstance(step, KeyedStep))
-        return {StateName(key, name): serde for key, step in keyed for name, serde in step.states.items()}
+        return {StateName(key, name): serde for key, step in self.steps.items() for name, serde in step.states.items()}
 
     def replaced(self, parts: Mapping[str, Source | Step | Sink], name: str | None = None) -> JobDefinition:
         """Return the job in which these operators do something else; their ids and places are the same."""

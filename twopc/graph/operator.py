@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from twopc.error_policy import ErrorPolicy, Fail
-from twopc.operators.steps import KeepBroadcast, Step
+from twopc.operators.broadcast import KeepBroadcast
+from twopc.operators.step import Step
 from twopc.port import Port
 from twopc.sink import Sink
 from twopc.source import Source

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from twopc.broadcast import refuse_broadcasts
 from twopc.errors import ConfigurationError
 from twopc.graph.operator import Merge, Operation, Operator, upstream
-from twopc.operators.steps import ByKey, JoinTable, KeepBroadcast, KeepTable, Process
-from twopc.operators.stream_join import JoinStreams
+from twopc.operators.step import Step
+from twopc.operators.table import TableStep
 from twopc.port import Port
 from twopc.sink import Sink, reads_own_output
 from twopc.source import Source
@@ -41,7 +42,7 @@ def refuse_duplicates(job: str, operators: Sequence[Operator]) -> None:
 def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
     """State by key is kept by partition number: where records of one key come under several, it has several."""
     for keyed in operators:
-        if not isinstance(keyed.operation, ByKey):
+        if not isinstance(keyed.operation, Step) or not keyed.operation.by_key:
             continue
         before = upstream(operators, keyed.id)
         if changing := next((each for each in before if may_set_key(each.operation)), None):
@@ -50,19 +51,19 @@ def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
                 "it may change the key: records of the new key may come from any partition, and each has a state of "
                 f"its own. Put {keyed.operation.operator} before it, and change values with map, filter and flat_map, "
                 "which keep the key; or put key_by between the two, which brings all records of one key together; or "
-                "say keeps_key=True of map_records, flat_map_records or process, where that leaves the key as it is"
+                "say keeps_key=True of map_records, flat_map_records, map_async_records, map_batches or process, where "
+                "that leaves the key as it is"
             )
 
 
 def refuse_joins_with_oneself(job: str, operators: Sequence[Operator]) -> None:
     """Of records of one source in both inputs of a join, the order of branches would say what it sees."""
     for join in operators:
-        if not isinstance(join.operation, JoinTable | JoinStreams):
+        if not isinstance(join.operation, Step) or not join.operation.by_key:
             continue
-        stream, table = (senders(operators, Port.parse(port).operator) for port in join.inputs)
-        shared = next(
-            (each.id for each in operators if isinstance(each.operation, Source) and each.id in stream & table), ""
-        )
+        sides = [senders(operators, Port.parse(port).operator) for port in join.inputs]
+        both: set[str] = set().union(*(one & other for one, other in combinations(sides, 2)))
+        shared = next((each.id for each in operators if isinstance(each.operation, Source) and each.id in both), "")
         if shared:
             raise ConfigurationError(
                 f"job {job!r}: {join} joins records of {shared!r} with the same records, and nothing says whether a "
@@ -76,9 +77,16 @@ def senders(operators: Sequence[Operator], of: str) -> set[str]:
     wanted = {of}
     for each in reversed(operators):
         if each.id in wanted:
-            sent = each.inputs[:1] if isinstance(each.operation, JoinTable) else each.inputs
-            wanted.update(Port.parse(before).operator for before in sent)
+            wanted.update(Port.parse(before).operator for before in sent(each))
     return wanted
+
+
+def sent(operator: Operator) -> list[str]:
+    """Return the inputs of an operator from which records come to it: not those that it only looks into."""
+    if not isinstance(operator.operation, Step):
+        return list(operator.inputs)
+    ports = zip(operator.operation.ports, operator.inputs, strict=True)
+    return [before for port, before in ports if port.takes_records]
 
 
 def may_set_key(operation: Operation) -> bool:
@@ -103,7 +111,7 @@ def refuse_loose_ends(job: JobDefinition) -> None:
     refuse_untaken_outputs(job)
     used = {Port.parse(before).operator for each in job.operators for before in each.inputs}
     for each in job.operators:
-        if each.id not in used and isinstance(each.operation, KeepTable | KeepBroadcast):
+        if each.id not in used and isinstance(each.operation, TableStep):
             raise ConfigurationError(
                 f"job {job.name!r}: no stream looks into {each.id}, {each}: join one with it, or leave it out"
             )
@@ -118,9 +126,9 @@ def refuse_untaken_outputs(job: JobDefinition) -> None:
     """Refuse a side output that no stream takes: its records would be lost without a word."""
     taken = {Port.parse(before) for each in job.operators for before in each.inputs}
     for each in job.operators:
-        if not isinstance(each.operation, Process):
+        if not isinstance(each.operation, Step):
             continue
-        for name in type(each.operation.processor).outputs:
+        for name in each.operation.outputs:
             if Port(each.id, name) not in taken:
                 raise ConfigurationError(
                     f"job {job.name!r}: no stream takes the side output {name!r} of {each.id}, {each}: end "

@@ -1,36 +1,20 @@
 """The operators between sources and sinks: steps as descriptions, and the dataflow that runs them."""
 
+from twopc.operators.async_step import MapAsync, MapAsyncRecords
+from twopc.operators.batch_step import MapBatches
+from twopc.operators.broadcast import JoinBroadcast, KeepBroadcast
 from twopc.operators.dataflow import Dataflow, SinkOutput
-from twopc.operators.steps import (
-    AssignTimestamps,
-    ByKey,
-    Filter,
-    FilterRecords,
-    FlatMap,
-    FlatMapRecords,
-    JoinBroadcast,
-    JoinTable,
-    KeepBroadcast,
-    KeepTable,
-    KeyedStep,
-    Map,
-    MapAsync,
-    MapAsyncRecords,
-    MapBatches,
-    MapRecords,
-    Peek,
-    PeekRecords,
-    Print,
-    Process,
-    StatefulMap,
-    Step,
-)
+from twopc.operators.keyed import StatefulMap
+from twopc.operators.process_step import Process
+from twopc.operators.records import FilterRecords, FlatMapRecords, KeyByRecords, MapRecords, PeekRecords, Print
+from twopc.operators.step import Step
+from twopc.operators.table import JoinTable, KeepTable
+from twopc.operators.values import AssignTimestamps, Filter, FlatMap, KeyBy, Map, Peek
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore
 
 __all__ = [
     "AssignTimestamps",
-    "ByKey",
     "Dataflow",
     "Filter",
     "FilterRecords",
@@ -40,8 +24,9 @@ __all__ = [
     "JoinTable",
     "KeepBroadcast",
     "KeepTable",
+    "KeyBy",
+    "KeyByRecords",
     "KeyedStateStore",
-    "KeyedStep",
     "Map",
     "MapAsync",
     "MapAsyncRecords",

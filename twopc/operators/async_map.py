@@ -23,9 +23,10 @@ from threading import Thread
 from typing import Any
 
 from twopc.column import Over, failure_at, span
-from twopc.operators.records import as_batch, checked
-from twopc.operators.steps import MapAsync, MapAsyncRecords
-from twopc.operators.values import Result
+from twopc.operators.async_step import MapAsync
+from twopc.operators.instance import OnePortInstance
+from twopc.operators.records import as_batch, checked, kept
+from twopc.operators.result import Result
 from twopc.record import Batch
 from twopc.termination import TERMINATION
 
@@ -44,13 +45,13 @@ _END = object()
 log = logging.getLogger(__name__)
 
 
-class AsyncMap:
+class AsyncMap(OnePortInstance):
     """One map_async on one subtask."""
 
     def __init__(self, step: MapAsync) -> None:
         self.concurrency = step.concurrency
         self._step = step
-        self._by_record = isinstance(step, MapAsyncRecords)
+        self._by_record = step.by_record
         # Subtasks of one process have each a loop, and what a function opens belongs to one.
         opens = hasattr(step.function, "open") or hasattr(step.function, "close")
         self._function = copy.copy(step.function) if opens else step.function
@@ -77,12 +78,10 @@ class AsyncMap:
         return Result(len(results), batch.first(len(results)).with_values(results), cause)
 
     def index(self, otherwise: int) -> int:
-        """Return the index of the record that the batch in hand waits for, if there is one. Another thread may ask."""
         calls = self._calls
         return otherwise if calls is None else min(calls.in_flight.copy(), default=otherwise)
 
     def close(self) -> None:
-        """End what is in flight, and let the function close what it has opened."""
         if self._thread is None:
             return
         problem = None
@@ -117,7 +116,9 @@ class AsyncMap:
 
     async def _call(self, element: Any) -> Any:
         result = await self._retried(lambda: self._function(element))
-        return checked(result) if self._by_record else result
+        if not self._by_record:
+            return result
+        return kept(element.key, checked(result)) if self._step.keeps_key else checked(result)
 
     async def _retried(self, function: Callable[[], Awaitable[Any]]) -> Any:
         pause = FIRST_PAUSE_SECONDS

@@ -6,7 +6,8 @@
   and keeps its place in the order of its partition. Without `row` there must be as many records as there were.
 - Which record a failure is of the function is asked by smaller parts, half as long each, down to one record; parts
   grow again behind it, twice as long each. So what it raises is an error of one record, and it may be called again.
-- A result of another shape than was asked for ends the job, whatever the policy for records that go wrong.
+- A result of another shape than was asked for, or with another key than the job says, ends the job, whatever the policy
+  for records that go wrong.
 - Where no type is given, records of one call have the Arrow type that each has by itself (`own_arrow_type`).
 - How many records a batch has is nothing to rely on: it follows the load, and a replay cuts it elsewhere.
 """
@@ -22,9 +23,11 @@ import pyarrow as pa
 
 from twopc.arrow import int32_array, to_array, to_column
 from twopc.column import Over, failure_at, span
+from twopc.operators.batch_step import MapBatches
+from twopc.operators.instance import OnePortInstance
 from twopc.operators.own_arrow_type import OwnTypes
-from twopc.operators.steps import MapBatches
-from twopc.operators.values import Result
+from twopc.operators.records import refuse_other_key
+from twopc.operators.result import Result
 from twopc.packed_column import Column, PackedColumn
 from twopc.record import Batch
 from twopc.termination import TERMINATION
@@ -36,7 +39,7 @@ _ALL = 2**30
 """More than a batch has."""
 
 
-class BatchMap:
+class BatchMap(OnePortInstance):
     """One map_batches on one subtask."""
 
     def __init__(self, step: MapBatches) -> None:
@@ -71,7 +74,7 @@ class BatchMap:
 
     def _taken_over(self, part: Batch, given: pa.RecordBatch, produced: Any) -> Batch:
         try:
-            return _as_batch(part, given, _checked(produced, len(part)))
+            return _as_batch(part, given, _checked(produced, len(part)), keeps_key=self._step.keeps_key)
         except Exception as error:
             raise failure_at(span(part.rows), str(self._step), error) from error
 
@@ -150,7 +153,7 @@ def _checked(produced: Any, size: int) -> pa.RecordBatch:
     return produced
 
 
-def _as_batch(batch: Batch, given: pa.RecordBatch, produced: pa.RecordBatch) -> Batch:
+def _as_batch(batch: Batch, given: pa.RecordBatch, produced: pa.RecordBatch, *, keeps_key: bool) -> Batch:
     names = produced.schema.names
     if "row" in names and not produced.column("row").equals(given.column("row")):
         rows = _rows(produced.column("row").to_pylist(), len(batch))
@@ -158,6 +161,9 @@ def _as_batch(batch: Batch, given: pa.RecordBatch, produced: pa.RecordBatch) -> 
     made = batch.with_values(to_column(produced.column("value")))
     if "key" in names:
         made = made.with_keys(to_column(produced.column("key")))
+        if keeps_key:
+            for key, produced_key in zip(batch.keys, made.keys, strict=True):
+                refuse_other_key(key, produced_key)
     if "timestamp" in names and not produced.column("timestamp").equals(given.column("timestamp")):
         made = made.with_timestamps(produced.column("timestamp").to_pylist())
     return made

@@ -7,20 +7,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from twopc.column import Over, map_part
+from twopc.errors import ConfigurationError
 from twopc.operators.bound_state import decoded, encoded
+from twopc.operators.functions import Function, function_name, is_asynchronous
+from twopc.operators.instance import Instance, OnePortInstance, OperatorContext
 from twopc.operators.node import Node, feeding
-from twopc.operators.steps import JoinBroadcast, KeepBroadcast
-from twopc.operators.table import joined
-from twopc.operators.values import Result
+from twopc.operators.result import Result
+from twopc.operators.table import TableJoinStep, TableStep, joined
 from twopc.record import Batch
 from twopc.state.key_form import key_bytes
 
 
-class BroadcastTable:
+@dataclass(frozen=True, slots=True)
+class KeepBroadcast(TableStep):
+    """the latest value of each key, which joins of every subtask look up; None deletes it"""
+
+    feeds_broadcast = True
+
+    def open(self, context: OperatorContext) -> Instance:
+        return context.tables[context.operator_id]
+
+    def __str__(self) -> str:
+        return f"table({self.name!r}, broadcast=True)"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBroadcast(TableJoinStep):
+    """(value, what the broadcast table has for its key, or for `key(value)`) -> value"""
+
+    key: Function | None = None
+
+    def __post_init__(self) -> None:
+        TableJoinStep.__post_init__(self)
+        if self.key is not None and not callable(self.key):
+            raise ConfigurationError(f"key of a join is a function of the value, not {type(self.key).__name__}")
+        if self.key is not None and is_asynchronous(self.key):
+            raise ConfigurationError(f"key of {self} must be a plain function, no coroutine function")
+
+    def open(self, context: OperatorContext) -> Instance:
+        return BroadcastJoin(self, context.tables[self.table])
+
+    def __str__(self) -> str:
+        key = "" if self.key is None else f", key={function_name(self.key)}"
+        return f"join({function_name(self.function)}, how={self.how!r}{key})"
+
+
+class BroadcastTable(OnePortInstance):
     """One table as one subtask has it. Nothing comes out of it: joins look into it."""
 
     def __init__(self, step: KeepBroadcast) -> None:
@@ -46,7 +83,7 @@ class BroadcastTable:
         return decoded(self._step.name, self._step.state, self._values.get(key_bytes(key)))
 
 
-class BroadcastJoin:
+class BroadcastJoin(OnePortInstance):
     """The join of a stream with one table of the same subtask."""
 
     def __init__(self, step: JoinBroadcast, table: BroadcastTable) -> None:
@@ -67,15 +104,6 @@ def broadcast_tables(nodes: Sequence[Node]) -> dict[str, BroadcastTable]:
 def feeding_broadcasts(nodes: Sequence[Node]) -> frozenset[str]:
     """Return the operators through which records come to such tables, those themselves among them."""
     return feeding(nodes, (node.id for node in nodes if isinstance(node.operation, KeepBroadcast)))
-
-
-def broadcast_operation(
-    operator: str, step: KeepBroadcast | JoinBroadcast, tables: Mapping[str, BroadcastTable]
-) -> Callable[[Batch, Over], Result]:
-    """Return what a step does with a batch on the subtask that has these tables."""
-    if isinstance(step, KeepBroadcast):
-        return tables[operator].process
-    return BroadcastJoin(step, tables[step.table]).process
 
 
 def _found_by(key: Callable[[Any], Any], table: BroadcastTable) -> Callable[[Any], Any]:

@@ -21,40 +21,20 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from twopc.column import ColumnLoop, Over, named, span
-from twopc.operators.broadcast import BroadcastTable, broadcast_operation
-from twopc.operators.keyed_operators import keyed_operator
+from twopc.operators.broadcast import BroadcastTable
+from twopc.operators.instance import Instance, OperatorContext
 from twopc.operators.meeting import Meeting, Order, order_of
 from twopc.operators.node import Node, sharing_outputs, sources_before, ways_meet
-from twopc.operators.process import ProcessOperator
-from twopc.operators.simple_steps import one_function
-from twopc.operators.steps import (
-    JoinBroadcast,
-    JoinTable,
-    KeepBroadcast,
-    KeepTable,
-    KeyedStep,
-    MapAsync,
-    MapBatches,
-    Process,
-    StatefulMap,
-    Step,
-)
+from twopc.operators.result import Result, Work
+from twopc.operators.step import Step
 from twopc.operators.stop import Stop, trunk
-from twopc.operators.stream_join import JoinStreams, arrivals
-from twopc.operators.table import TableJoin, TableOperator
 from twopc.operators.time_bound import Latest, unbounded
 from twopc.operators.timed_operators import Passed, TimedOperators
-from twopc.operators.values import Result
-from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.port import Port
 from twopc.record import Batch, ErrorStage, RecordError, Row
-
-if TYPE_CHECKING:
-    from twopc.operators.async_map import AsyncMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +80,15 @@ class Dataflow:
 
         `latest` says to which time records may move stream time.
         """
-        self._tables = tables or {}
         self._on_error = on_error
         self._failed = False
-        steps: dict[str, KeyedStep] = {
-            node.id: node.operation for node in nodes if isinstance(node.operation, KeyedStep)
-        }
-        sharers = sum(len(step.states) for step in steps.values())
-        used = {Port.parse(before) for node in nodes for before in node.inputs}
-        self._keyed = {key: keyed_operator(key, step, store, sharers, used, latest) for key, step in steps.items()}
-        origins = {key: sources_before(nodes, key) for key in self._keyed}
-        self.timed = TimedOperators(self._keyed, origins, numbers)
-        self._async_maps: list[AsyncMap] = []
+        self._instances: dict[str, Instance] = {}
+        with ExitStack() as closing:
+            closing.callback(self.close)
+            self._open(nodes, store, tables or {}, latest)
+            closing.pop_all()
+        origins = {key: sources_before(nodes, key) for key in self._instances}
+        self.timed = TimedOperators(self._instances, origins, numbers)
         self._places: dict[str, Stop] = {}
         self._merges: list[tuple[Meeting, tuple[Stop, ...]]] = []
         self._shared: list[tuple[Meeting, Sequence[str]]] = []
@@ -122,8 +99,6 @@ class Dataflow:
         self._waiting: list[_Wait] = []
         self._outputs: list[SinkOutput] = []
         self._at: tuple[Step, Batch] | None = None
-        self._processors: list[ProcessOperator] = []
-        self._open_processors()
 
     @property
     def waits(self) -> bool:
@@ -194,8 +169,8 @@ class Dataflow:
     def place(self) -> str | None:
         """Return which record is in which step just now; None between two batches. Another thread may ask."""
         at, index = self._at, self._loop.index()
-        for async_map in self._async_maps:
-            index = async_map.index(index)
+        for instance in self._instances.values():
+            index = instance.index(index)
         if at is None:
             return None
         step, batch = at
@@ -205,30 +180,29 @@ class Dataflow:
     def write_back(self) -> None:
         """Bring the store up to every batch so far; a snapshot of it holds nothing else."""
         assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
-        for operator in self._keyed.values():
-            operator.write_back()
+        for instance in self._instances.values():
+            instance.write_back()
 
     @property
     def concurrency(self) -> int:
         """How many records of a batch may be in user functions' hands at a time."""
-        return max((async_map.concurrency for async_map in self._async_maps), default=1)
+        return max((instance.concurrency for instance in self._instances.values()), default=1)
 
-    def _open_processors(self) -> None:
-        """Open all, or none."""
-        with ExitStack() as closing:
-            closing.callback(self.close)
-            for operator in self._keyed.values():
-                if isinstance(operator, ProcessOperator):
-                    operator.open()
-                    self._processors.append(operator)
-            closing.pop_all()
+    def _open(
+        self, nodes: Sequence[Node], store: KeyedStateStore, tables: Mapping[str, BroadcastTable], latest: Latest
+    ) -> None:
+        steps: dict[str, Step] = {node.id: node.operation for node in nodes if isinstance(node.operation, Step)}
+        sharers = sum(len(step.states) for step in steps.values())
+        used = {Port.parse(before) for node in nodes for before in node.inputs}
+        for key, step in steps.items():
+            outputs = {port.output for port in used if port.operator == key}
+            found = OperatorContext(key, store, sharers, outputs, latest, tables, self._instances)
+            self._instances[key] = step.open(found)
 
     def close(self) -> None:
         """End what user functions have in flight, and let them close what they have opened; nothing follows."""
-        for async_map in self._async_maps:
-            async_map.close()
-        for processor in self._processors:
-            processor.close()
+        for instance in self._instances.values():
+            instance.close()
 
     def _let_pass(self, passed: Passed) -> list[SinkOutput]:
         assert not self._waiting, "what waits would come behind its time"
@@ -246,7 +220,7 @@ class Dataflow:
     def _follow_sides(self, stop: Stop) -> None:
         for name, side in stop.sides.items():
             for behind in side:
-                self._follow((behind,), self._keyed[stop.id].side_output(name), frozenset())
+                self._follow((behind,), self._instances[stop.id].side_output(name), frozenset())
 
     def _meet(self, rows: Sequence[Row]) -> None:
         """Let go on what waits where ways meet: all ways there have been gone for these rows."""
@@ -306,7 +280,7 @@ class Dataflow:
         self._outputs += self.refuse(error)
         self._failed = False
 
-    def _apply(self, step: Step, operate: Callable[[Batch, Over], Result], batch: Batch, over: Over) -> Result:
+    def _apply(self, step: Step, operate: Work, batch: Batch, over: Over) -> Result:
         self._at = step, batch
         try:
             result = operate(batch, over)
@@ -341,18 +315,13 @@ class Dataflow:
         self, nodes: Sequence[Node], node: Node, after: tuple[Stop, ...], sides: Mapping[str, tuple[Stop, ...]]
     ) -> Sequence[Sequence[Stop]]:
         """Return where the records of each input of a node come first."""
-        what = node.operation
-        if not isinstance(what, Step):
+        step = node.operation
+        if not isinstance(step, Step):
             if len(node.inputs) > 1 and ways_meet(nodes, node.inputs):
                 return self._merging(node, after)
             return [after or (Stop(node.id, None, None),)] * len(node.inputs)
-        if isinstance(what, JoinStreams):
-            operator = self._keyed[node.id]
-            assert isinstance(operator, ProcessOperator)
-            return [(Stop(node.id, what, operate, after, sides),) for operate in arrivals(operator)]
-        stop = Stop(node.id, what, self._operation(node.id, what), after, sides)
-        # What a join with a table looks into sends it nothing.
-        return [(stop,), ()] if isinstance(what, JoinTable | JoinBroadcast) else [(stop,)] * len(node.inputs)
+        works = iter(self._instances[node.id].ports)
+        return [(Stop(node.id, step, next(works), after, sides),) if port.takes_records else () for port in step.ports]
 
     def _merging(self, node: Node, after: tuple[Stop, ...]) -> Sequence[Sequence[Stop]]:
         meeting = Meeting()
@@ -368,26 +337,3 @@ class Dataflow:
             self._shared.append((meeting, sinks))
             stops |= {sink: Stop(sink, None, None, meeting=meeting, way=way) for way, sink in enumerate(sinks)}
         return stops
-
-    def _operation(self, operator_id: str, step: Step) -> Callable[[Batch, Over], Result]:
-        match step:
-            case StatefulMap() | Process() | KeepTable() | WindowAggregate():
-                return self._keyed[operator_id].process
-            case JoinTable():
-                table = self._keyed[step.table]
-                assert isinstance(table, TableOperator)
-                return TableJoin(step, table).process
-            case KeepBroadcast() | JoinBroadcast():
-                return broadcast_operation(operator_id, step, self._tables)
-            case MapAsync():
-                from twopc.operators.async_map import AsyncMap
-
-                self._async_maps.append(AsyncMap(step))
-                return self._async_maps[-1].process
-            case MapBatches():
-                # Arrow takes a while to import, and most jobs do without.
-                from twopc.operators.batches import BatchMap
-
-                return BatchMap(step).process
-            case _:
-                return one_function(step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twopc.operators.steps import Process
+from twopc.operators.process_step import Process
 from twopc.operators.time_queue import TIMES, TimeQueue
 from twopc.processor import Context
 from twopc.state.whole_key import left_out

@@ -14,25 +14,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 from twopc.column import Over, locate, map_part
 from twopc.column_rows import partitions_of
 from twopc.errors import UserCodeError
+from twopc.operators.function_step import FunctionStep
+from twopc.operators.functions import function_name
+from twopc.operators.instance import Instance, OnePortInstance, OperatorContext
 from twopc.operators.loops import loops
-from twopc.operators.steps import ByKey, StatefulMap
-from twopc.operators.values import Result
+from twopc.operators.result import Result
+from twopc.operators.step import Step
 from twopc.operators.write_back_cache import WriteBackCache
+from twopc.protocol.ids import checked_name
 from twopc.record import Batch, RecordFault, Row
-from twopc.serde import Json, Serde
+from twopc.serde import Json, Serde, checked_state_serde
 from twopc.state.key_form import key_bytes
 from twopc.termination import TERMINATION
 
 Run = tuple[int, list[bytes]]
 
 
-class KeyedOperator:
+@dataclass(frozen=True, slots=True)
+class StatefulMap(FunctionStep):
+    """(state of the key or None, value) -> (new state or None to forget the key, value)"""
+
+    name: str
+    state: Serde
+    keeps_key = by_key = True
+    sees_time = False
+
+    def __post_init__(self) -> None:
+        FunctionStep.__post_init__(self)
+        checked_name("the name of a stateful_map", self.name)
+        checked_state_serde(f"state of {self}", self.state)
+
+    @property
+    def states(self) -> dict[str, Serde]:
+        """The serde of each state, by name."""
+        return {self.name: self.state}
+
+    @property
+    def state_name(self) -> str:
+        return self.name
+
+    def open(self, context: OperatorContext) -> Instance:
+        return KeyedOperator(self, context.cache(self.name))
+
+    def __str__(self) -> str:
+        return f"stateful_map({function_name(self.function)}, name={self.name!r})"
+
+
+class KeyedOperator(OnePortInstance):
     """One stateful_map on one subtask."""
 
     def __init__(self, step: StatefulMap, states: WriteBackCache) -> None:
@@ -63,12 +98,7 @@ class KeyedOperator:
             cause = bad_key
         return Result(len(outputs), batch.first(len(outputs)).with_values(outputs), cause)
 
-    def side_output(self, name: str) -> Batch:
-        """A stateful_map has none."""
-        raise AssertionError(f"{self._step} has no output {name!r}")
-
     def write_back(self) -> None:
-        """Bring the store up to every batch so far."""
         self._states.write_back()
 
     def _apply(self, run: Run, values: Iterator[Any], outputs: list[Any]) -> None:
@@ -141,7 +171,7 @@ def _pair_of(result: Any) -> tuple[Any, Any]:
 class KeyForms:
     """The forms of the keys that come to one operator. A record without a key can have no state."""
 
-    def __init__(self, step: ByKey) -> None:
+    def __init__(self, step: Step) -> None:
         self._step = step
 
     def of(self, batch: Batch) -> tuple[list[bytes], BaseException | None]:

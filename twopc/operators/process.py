@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from twopc.column import Over, failure_at
@@ -23,16 +23,17 @@ from twopc.errors import ConfigurationError
 from twopc.operators.bound_state import BoundState, Call, parted_due
 from twopc.operators.bound_states import bound
 from twopc.operators.element_numbers import ElementNumbers
+from twopc.operators.instance import OperatorContext, TimedInstance
 from twopc.operators.key_timers import KeyTimers
 from twopc.operators.keyed import KeyForms, partition_runs
+from twopc.operators.process_step import Process
 from twopc.operators.records import as_batch, checked, kept
+from twopc.operators.result import Result, Work
 from twopc.operators.side_outputs import SideOutputs
-from twopc.operators.steps import Process
 from twopc.operators.stream_time import StreamTime
-from twopc.operators.time_bound import Latest, too_far_ahead, unbounded
+from twopc.operators.time_bound import too_far_ahead
 from twopc.operators.time_queue import TimeQueue
-from twopc.operators.values import Result
-from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
+from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.processor import Context, Processor
 from twopc.record import Batch, ErrorStage, Record, RecordError, Row
 from twopc.stand_ins import KeyOnly, PassedTime
@@ -68,23 +69,19 @@ class _Partition:
                 each.write_back()
 
 
-class ProcessOperator:
+class ProcessOperator(TimedInstance):
     """One `process` on one subtask, with a copy of the processor of its own."""
 
-    def __init__(
-        self, operator: str, step: Process, store: KeyedStateStore, sharers: int, latest: Latest = unbounded
-    ) -> None:
-        self._operator, self._step, self._store = operator, step, store
-        self._latest_now, self._latest = latest, 0
-        # A join keeps the key by itself; of a processor somebody says it.
-        self._checks_keys = step.keeps_key and type(step) is Process
+    def __init__(self, step: Process, context: OperatorContext) -> None:
+        self._operator, self._step, self._store = context.operator_id, step, context.store
+        self._latest_now, self._latest = context.latest, 0
+        self._checks_keys = step.keeps_key and step.checks_keys
         self._key_forms = KeyForms(step)
         self._call = Call()
         self.processor = _copied(step)
         self._states: dict[str, BoundState] = {}
         for name, declared in type(step.processor).declared_states().items():
-            cache = WriteBackCache(StateName(operator, name), store, sharers)
-            self._states[name] = bound(declared, cache, self._call)
+            self._states[name] = bound(declared, context.cache(name), self._call)
             vars(self.processor)[name] = self._states[name]
         self._context = Context()
         self._timers = KeyTimers(self._step, self._context)
@@ -112,6 +109,10 @@ class ProcessOperator:
             raise
         except Exception as error:  # noqa: BLE001 - the attempt has its own reason
             log.warning("closing %s: %r", self._step, error)
+
+    @property
+    def ports(self) -> Sequence[Work]:
+        return (self.process,)
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Return the records that the processor makes of the batch's, up to where `over` stops."""
@@ -142,7 +143,6 @@ class ProcessOperator:
         return Result(taken, as_batch(rows, outputs), cause, self._lost_timers)
 
     def pass_time(self, number: int, to: int) -> Result:
-        """Let the stream time of a partition number reach this, and fire what is due by then."""
         partition, row = self._opened(number), PassedTime(number)
         time = partition.time
         time.now = to if time.now is None else max(time.now, to)
@@ -163,7 +163,6 @@ class ProcessOperator:
         return Result(0, as_batch(rows, outputs), None, self._lost_timers)
 
     def drain(self, number: int) -> Result:
-        """Let time pass until every timer that a partition number has by now has fired."""
         timers = self._opened(number).timers
         latest = None if timers is None else timers.latest()
         if latest is None:
@@ -172,15 +171,12 @@ class ProcessOperator:
         return self.pass_time(number, latest)
 
     def stream_time(self, number: int) -> int | None:
-        """The stream time of a partition number, None before any record with a timestamp there."""
         return self._opened(number).time.now
 
     def side_output(self, name: str) -> Batch:
-        """Return what the last batch has put out there."""
         return as_batch(*self._side_outputs.of(name))
 
     def write_back(self) -> None:
-        """Bring the store up to every batch so far."""
         assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
         for state in self._states.values():
             state.cache.write_back()

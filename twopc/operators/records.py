@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from twopc.column import Over, map_part
-from twopc.operators.values import Result, checked_key, collected, keep
+from twopc.operators.function_step import ColumnStep
+from twopc.operators.functions import Function
+from twopc.operators.result import Result
+from twopc.operators.values import checked_key, collected, keep
 from twopc.record import Batch, Record, Row
 
 
@@ -62,13 +66,18 @@ def same_keys(function: Callable[[Record], Iterable[Record]]) -> Callable[[Recor
 
 
 def kept(key: Any, produced: Record) -> Record:
-    """Return a record that has this key; raise ValueError for another, behind which state would be in a wrong place."""
-    if type(produced.key) is not type(key) or produced.key != key:
+    """Return a record that has this key; raise ValueError for another."""
+    refuse_other_key(key, produced.key)
+    return produced
+
+
+def refuse_other_key(key: Any, produced: Any) -> None:
+    """Raise ValueError for another key than a record had: state behind it would be in a wrong place."""
+    if type(produced) is not type(key) or produced != key:
         raise ValueError(
             "what was returned has another key than the record that was given, and the job says keeps_key=True: leave "
             "the key as it is, or take that away"
         )
-    return produced
 
 
 def as_batch(rows: list[Row], records: list[Record]) -> Batch:
@@ -89,3 +98,63 @@ def checked(produced: Any) -> Record:
             "and drop records with filter_records"
         )
     return produced
+
+
+@dataclass(frozen=True, slots=True)
+class MapRecords(ColumnStep):
+    """record -> record; each has the key of the other where the job says that, which is checked"""
+
+    keeps_key: bool = False
+    one_to_one = feeds_broadcast = True
+    over_batch = staticmethod(map_records)
+
+    @property
+    def called(self) -> Function:
+        return same_key(self.function) if self.keeps_key else self.function
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRecords(ColumnStep):
+    """record -> whether to keep it"""
+
+    keeps_key = keeps_values = one_to_one = feeds_broadcast = True
+    over_batch = staticmethod(filter_records)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapRecords(ColumnStep):
+    """record -> records; each has its key where the job says that, which is checked"""
+
+    keeps_key: bool = False
+    feeds_broadcast = True
+    over_batch = staticmethod(flat_map_records)
+
+    @property
+    def called(self) -> Function:
+        return same_keys(self.function) if self.keeps_key else self.function
+
+
+@dataclass(frozen=True, slots=True)
+class PeekRecords(ColumnStep):
+    """record -> whatever: it goes on as it is"""
+
+    keeps_key = keeps_values = one_to_one = feeds_broadcast = True
+    over_batch = staticmethod(peek_records)
+
+
+@dataclass(frozen=True, slots=True)
+class Print(PeekRecords):
+    """The function writes the record, under the label, to standard output."""
+
+    label: str = ""
+
+    def __str__(self) -> str:
+        return f"print({self.label!r})" if self.label else "print()"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyByRecords(ColumnStep):
+    """record -> key, anything but None"""
+
+    one_to_one = True
+    over_batch = staticmethod(key_by_records)

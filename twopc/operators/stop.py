@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from twopc.column import Over
 from twopc.operators.meeting import Meeting
-from twopc.operators.simple_steps import ONE_TO_ONE
-from twopc.operators.steps import Step
-from twopc.operators.values import Result
-from twopc.record import Batch
+from twopc.operators.result import Work
+from twopc.operators.step import Step
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +16,7 @@ class Stop:
 
     id: str
     step: Step | None
-    operate: Callable[[Batch, Over], Result] | None
+    operate: Work | None
     following: tuple[Stop, ...] = ()
     sides: Mapping[str, tuple[Stop, ...]] = field(default_factory=dict)
     """The operators that follow each side output."""
@@ -33,7 +30,7 @@ def trunk(stops: tuple[Stop, ...]) -> frozenset[Stop]:
     cuttable: set[Stop] = set()
     while len(stops) == 1 and stops[0].step is not None:
         cuttable.add(stops[0])
-        if not isinstance(stops[0].step, ONE_TO_ONE):
+        if not stops[0].step.one_to_one:
             break
         stops = stops[0].following
     return frozenset(cuttable)

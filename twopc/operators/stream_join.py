@@ -8,16 +8,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from twopc.column import Over
 from twopc.errors import ConfigurationError
 from twopc.operators.functions import function_name
+from twopc.operators.instance import OperatorContext
 from twopc.operators.process import ProcessOperator
-from twopc.operators.steps import Process
-from twopc.operators.values import Result
+from twopc.operators.process_step import Process
+from twopc.operators.result import Result, Work
+from twopc.operators.step import InputPort
 from twopc.processor import Context, ListState, Processor
 from twopc.record import Batch, Record
 from twopc.serde import Serde
@@ -93,10 +95,34 @@ class JoinStreams(Process):
     processor: StreamJoin
     keeps_key: bool = True
     operator = "join"
+    ports = (InputPort("left"), InputPort("right"))
+    checks_keys = False
+
+    def open(self, context: OperatorContext) -> ProcessOperator:
+        return StreamJoinOperator(self, context)
 
     def __str__(self) -> str:
         join = self.processor
         return f"join({function_name(join.function)}, how={join.how!r}, within={join.within_ms}ms, name={self.name!r})"
+
+
+class StreamJoinOperator(ProcessOperator):
+    """One join of two streams on one subtask."""
+
+    @property
+    def ports(self) -> Sequence[Work]:
+        return (self._left, self._right)
+
+    def _left(self, batch: Batch, over: Over) -> Result:
+        return self._of_side(batch, over, is_right=False)
+
+    def _right(self, batch: Batch, over: Over) -> Result:
+        return self._of_side(batch, over, is_right=True)
+
+    def _of_side(self, batch: Batch, over: Over, *, is_right: bool) -> Result:
+        assert isinstance(self.processor, StreamJoin)
+        self.processor.is_right = is_right
+        return self.process(batch, over)
 
 
 def join_streams(
@@ -118,19 +144,3 @@ def join_streams(
     states = {side: ListState(WaitingOf(serde)) for side, serde in zip(("left", "right"), serdes, strict=True)}
     own = type("StreamJoinOf", (StreamJoin,), states)
     return JoinStreams(own(function, how, *times_ms), name)
-
-
-def arrivals(operator: ProcessOperator) -> tuple[Callable[[Batch, Over], Result], Callable[[Batch, Over], Result]]:
-    """Return what a join does with a batch of the one stream, and with one of the other."""
-    processor = operator.processor
-    assert isinstance(processor, StreamJoin)
-
-    def of_left(batch: Batch, over: Over) -> Result:
-        processor.is_right = False
-        return operator.process(batch, over)
-
-    def of_right(batch: Batch, over: Over) -> Result:
-        processor.is_right = True
-        return operator.process(batch, over)
-
-    return of_left, of_right

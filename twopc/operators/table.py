@@ -8,20 +8,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Literal, get_args
 
 from twopc.column import Over, extend_from, map_part
+from twopc.errors import ConfigurationError
 from twopc.operators.bound_state import decoded, encoded
+from twopc.operators.function_step import FunctionStep
+from twopc.operators.functions import function_name
+from twopc.operators.instance import Instance, OnePortInstance, OperatorContext
 from twopc.operators.keyed import KeyForms, partition_runs
-from twopc.operators.steps import JoinBroadcast, JoinTable, KeepTable
-from twopc.operators.values import Result
+from twopc.operators.result import Result
+from twopc.operators.step import RECORDS, InputPort, Step
 from twopc.operators.write_back_cache import WriteBackCache
+from twopc.protocol.ids import checked_name
 from twopc.record import Batch
+from twopc.serde import Serde, checked_state_serde
+
+How = Literal["inner", "left"]
+"""The result of a join for a record without a match: no record, or what the function makes of None."""
 
 
-class TableOperator:
+@dataclass(frozen=True, slots=True)
+class TableStep(Step):
+    """What every table says."""
+
+    name: str
+    state: Serde
+    operator = "table"
+    keeps_key = True
+
+    def __post_init__(self) -> None:
+        checked_name("the name of a table", self.name)
+        checked_state_serde(f"state of {self}", self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepTable(TableStep):
+    """the latest value of each key, which joins look up; None deletes it"""
+
+    by_key = True
+
+    @property
+    def states(self) -> Mapping[str, Serde]:
+        return {self.name: self.state}
+
+    @property
+    def state_name(self) -> str:
+        return self.name
+
+    def open(self, context: OperatorContext) -> Instance:
+        return TableOperator(self, context.cache(self.name))
+
+    def __str__(self) -> str:
+        return f"table({self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinStep(FunctionStep):
+    """What every join with a table says; `table` is the operator id of that."""
+
+    table: str
+    how: How
+    keeps_key = one_to_one = True
+    ports = (RECORDS, InputPort("table", takes_records=False))
+
+    def __post_init__(self) -> None:
+        FunctionStep.__post_init__(self)
+        if self.how not in (known := get_args(How)):
+            raise ConfigurationError(f"how of a join is one of {', '.join(map(repr, known))}, not {self.how!r}")
+
+    @property
+    def operator(self) -> str:
+        return "join"
+
+    def __str__(self) -> str:
+        return f"join({function_name(self.function)}, how={self.how!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTable(TableJoinStep):
+    """(value, what the table has for its key) -> value"""
+
+    by_key = True
+
+    def open(self, context: OperatorContext) -> Instance:
+        table = context.instances[self.table]
+        assert isinstance(table, TableOperator)
+        return TableJoin(self, table)
+
+
+class TableOperator(OnePortInstance):
     """One table on one subtask. Nothing comes out of it: joins look into it."""
 
     def __init__(self, step: KeepTable, states: WriteBackCache) -> None:
@@ -45,16 +124,11 @@ class TableOperator:
         """Return a value of the table, as its serde gives it back; None for None."""
         return decoded(self._step.name, self._step.state, stored)
 
-    def side_output(self, name: str) -> Batch:
-        """A table has none."""
-        raise AssertionError(f"{self._step} has no output {name!r}")
-
     def write_back(self) -> None:
-        """Bring the store up to every batch so far."""
         self.states.write_back()
 
 
-class TableJoin:
+class TableJoin(OnePortInstance):
     """The join of a stream with one table of the same subtask."""
 
     def __init__(self, step: JoinTable, table: TableOperator) -> None:
@@ -80,7 +154,7 @@ class TableJoin:
 
 
 def joined(
-    step: JoinTable | JoinBroadcast, batch: Batch, subjects: Sequence[Any], find: Callable[[Any], Any], over: Over
+    step: TableJoinStep, batch: Batch, subjects: Sequence[Any], find: Callable[[Any], Any], over: Over
 ) -> Result:
     """Return what the function makes of each value and of what is found for its subject; None is nothing."""
     function, keeps_all = step.function, step.how == "left"

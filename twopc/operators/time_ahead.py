@@ -19,7 +19,7 @@ from typing import NamedTuple
 from twopc.clock import date
 from twopc.operators.bound_state import expiry_of, parted_due
 from twopc.operators.node import Node
-from twopc.operators.steps import Process
+from twopc.operators.process_step import Process
 from twopc.operators.time_queue import entry_of, parted_entry
 from twopc.state.backend import StateBackend
 from twopc.state.forms import content, time_of, timed

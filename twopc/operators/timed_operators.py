@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
 
-from twopc.operators.process import ProcessOperator
-from twopc.operators.values import Result
-from twopc.operators.windows import WindowOperator
-
-Timed = ProcessOperator | WindowOperator
+from twopc.operators.instance import Instance, TimedInstance
+from twopc.operators.result import Result
 
 Passed = Iterator[tuple[str, Result]]
 """The results of passing time: of which operator, and what, one after the other."""
@@ -18,9 +14,11 @@ Passed = Iterator[tuple[str, Result]]
 class TimedOperators:
     """In topological order. `sources` has those from which records come to each; `numbers` are kept here."""
 
-    def __init__(self, keyed: Mapping[str, Any], sources: Mapping[str, frozenset[str]], numbers: Iterable[int]) -> None:
+    def __init__(
+        self, instances: Mapping[str, Instance], sources: Mapping[str, frozenset[str]], numbers: Iterable[int]
+    ) -> None:
         self.sources = sources
-        self._operators: dict[str, Timed] = {key: each for key, each in keyed.items() if isinstance(each, Timed)}
+        self._operators = {key: each for key, each in instances.items() if isinstance(each, TimedInstance)}
         self._numbers = sorted(numbers)
         self._drained: set[str] = set()
 
@@ -58,7 +56,7 @@ class TimedOperators:
 
     def late(self) -> Mapping[str, int]:
         """The number of records of this attempt that came too late, by window."""
-        return {key: each.late for key, each in self._operators.items() if isinstance(each, WindowOperator)}
+        return {key: late for key, each in self._operators.items() if (late := each.late) is not None}
 
-    def _behind(self, sources: Collection[str]) -> list[tuple[str, Timed]]:
+    def _behind(self, sources: Collection[str]) -> list[tuple[str, TimedInstance]]:
         return [(key, each) for key, each in self._operators.items() if self.sources[key].issubset(sources)]

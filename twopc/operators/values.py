@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import compress, count
-from typing import Any, NamedTuple
+from typing import Any
 
 from twopc.clock import LATEST_MS
 from twopc.column import Over, extend_from, map_part
-from twopc.record import Batch, RecordError
-
-
-class Result(NamedTuple):
-    """The result of an operator on a batch: the number of rows it has worked on, from the first on, and what it made.
-
-    With a `cause`, that was raised on the row behind those, which has made nothing and changed no state, but for what
-    was due by its time: whoever goes on does so behind it, with another call. `lost` went wrong beside the rows.
-    """
-
-    taken: int
-    batch: Batch
-    cause: BaseException | None = None
-    lost: Sequence[RecordError] = ()
+from twopc.operators.function_step import ColumnStep
+from twopc.operators.result import Result
+from twopc.record import Batch
 
 
 def map_values(function: Callable[[Any], Any], batch: Batch, over: Over) -> Result:
@@ -103,3 +93,51 @@ def collected(produced: Any) -> list[Any]:
     if isinstance(produced, str | bytes | dict) or not isinstance(produced, Iterable):
         raise TypeError(f"the function must return a list or another iterable, not {type(produced).__name__}")
     return list(produced)
+
+
+@dataclass(frozen=True, slots=True)
+class Map(ColumnStep):
+    """value -> value"""
+
+    keeps_key = one_to_one = feeds_broadcast = True
+    over_batch = staticmethod(map_values)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(ColumnStep):
+    """value -> whether to keep the record"""
+
+    keeps_key = keeps_values = one_to_one = feeds_broadcast = True
+    over_batch = staticmethod(filter_values)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMap(ColumnStep):
+    """value -> values, each with the key, timestamp and headers of the input"""
+
+    keeps_key = feeds_broadcast = True
+    over_batch = staticmethod(flat_map_values)
+
+
+@dataclass(frozen=True, slots=True)
+class Peek(ColumnStep):
+    """value -> whatever: the record goes on as it is"""
+
+    keeps_key = keeps_values = one_to_one = feeds_broadcast = True
+    over_batch = staticmethod(peek_values)
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTimestamps(ColumnStep):
+    """value -> timestamp in Unix milliseconds, or None for the record's own"""
+
+    keeps_key = keeps_values = one_to_one = feeds_broadcast = True
+    over_batch = staticmethod(assign_timestamps)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBy(ColumnStep):
+    """value -> key, anything but None"""
+
+    one_to_one = True
+    over_batch = staticmethod(key_by_values)

@@ -1,12 +1,15 @@
-"""The step of `stream.window(...)`, as a frozen description: what each window of each key comes to."""
+"""The step of `stream.window(...)`: what each window of each key comes to; `windows` runs it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, assert_never
 
 from twopc.errors import ConfigurationError
 from twopc.operators.functions import Function, function_name, is_asynchronous
+from twopc.operators.instance import Instance, OperatorContext
+from twopc.operators.step import Step
 from twopc.protocol.ids import checked_name
 from twopc.serde import Bytes, Json, Serde, checked_state_serde
 from twopc.state.forms import SessionsOf, SlidingOf, WindowsOf
@@ -60,7 +63,7 @@ Aggregation = Count | Reduce | Aggregate
 
 
 @dataclass(frozen=True, slots=True)
-class WindowAggregate:
+class WindowAggregate(Step):
     """Records -> what each window of each key comes to, at three side outputs: final, current and late."""
 
     windows: Windows
@@ -68,7 +71,7 @@ class WindowAggregate:
     aggregation: Aggregation
     name: str
     serde: Serde
-    keeps_key = True
+    keeps_key = by_key = True
 
     def __post_init__(self) -> None:
         checked_name(f"the name of a windowed {self.operator}", self.name)
@@ -81,13 +84,21 @@ class WindowAggregate:
 
     @property
     def operator(self) -> str:
-        """The name of the method that made this step."""
         return self.aggregation.operator
 
     @property
-    def states(self) -> dict[str, Serde]:
-        """The serde of each state, by name: the open windows of a key, and those of the operator itself."""
+    def states(self) -> Mapping[str, Serde]:
+        """The open windows of a key, and the states of the operator itself."""
         return {self.name: _form_of(self.windows)(self.serde), STREAM_TIME: Json(), TIMERS: Bytes(), TOLD: Json()}
+
+    @property
+    def state_name(self) -> str:
+        return self.name
+
+    def open(self, context: OperatorContext) -> Instance:
+        from twopc.operators.windows import WindowOperator
+
+        return WindowOperator(self, context)
 
     def __str__(self) -> str:
         return f"{self.operator}({self.aggregation}{self.windows}, grace={self.grace_ms}ms, name={self.name!r})"

@@ -16,21 +16,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from twopc.clock import LATEST_MS
 from twopc.column import Over, named, user_code_error
 from twopc.errors import UserCodeError
+from twopc.operators.instance import OperatorContext, TimedInstance
 from twopc.operators.keyed import KeyForms, Run, partition_runs
+from twopc.operators.result import Result, Work
 from twopc.operators.stream_time import StreamTime, ToldTime
-from twopc.operators.time_bound import Latest, too_far_ahead, unbounded
+from twopc.operators.time_bound import too_far_ahead
 from twopc.operators.time_queue import TimeQueue
-from twopc.operators.values import Result
 from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
 from twopc.operators.window_kinds import kind_of
 from twopc.operators.window_step import WindowAggregate
-from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
+from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.record import Batch, RecordFault, Row
 from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.key_form import legible
@@ -83,30 +84,25 @@ class _Partition:
         self.closings.write_back()
 
 
-class WindowOperator:
-    """One windowed aggregation on one subtask; `outputs` are the side outputs that are in use."""
+class WindowOperator(TimedInstance):
+    """One windowed aggregation on one subtask; `late` are those that came too late for all of their windows."""
 
-    def __init__(
-        self,
-        operator: str,
-        step: WindowAggregate,
-        store: KeyedStateStore,
-        sharers: int,
-        outputs: Collection[str],
-        latest: Latest = unbounded,
-    ) -> None:
-        self._operator, self._step, self._store = operator, step, store
-        self._latest = latest
+    def __init__(self, step: WindowAggregate, context: OperatorContext) -> None:
+        self._operator, self._step, self._store = context.operator_id, step, context.store
+        self._latest = context.latest
         self._kind = kind_of(step)
         self._key_forms = KeyForms(step)
-        self._cache = WriteBackCache(StateName(operator, step.name), store, sharers, self._kind)
+        self._cache = context.cache(step.name, self._kind)
         self._partitions: dict[int, _Partition] = {}
-        self._has_current = "current" in outputs
-        self.late = 0
-        """How many records came too late for every window that they belong to."""
+        self._has_current = "current" in context.outputs
+        self.late: int = 0
         self._outputs: dict[str, Batch] = {}
         self._final = self._current = _Outputs()
         self._failed = False
+
+    @property
+    def ports(self) -> Sequence[Work]:
+        return (self.process,)
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Take the records into their windows, up to where `over` stops; all that comes out does so at the sides."""
@@ -130,13 +126,11 @@ class WindowOperator:
         return Result(taken, batch.part(0, 0), bad_key if taken == len(keys) else cause)
 
     def pass_time(self, number: int, to: int) -> Result:
-        """Let the stream time of a partition number reach this, and put out what is over by then."""
         self._final, self._current = _Outputs(), _Outputs()
         self._advance(self._opened(number), to)
         return self._passed()
 
     def drain(self, number: int) -> Result:
-        """Let time pass until all windows of a partition number are over."""
         self._final, self._current = _Outputs(), _Outputs()
         partition = self._opened(number)
         while (latest := partition.closings.latest()) is not None:
@@ -144,15 +138,12 @@ class WindowOperator:
         return self._passed()
 
     def stream_time(self, number: int) -> int | None:
-        """The stream time of a partition number, None before any record there."""
         return self._opened(number).time.now
 
     def side_output(self, name: str) -> Batch:
-        """Return what the last batch has put out there."""
         return self._outputs[name]
 
     def write_back(self) -> None:
-        """Bring the store up to every batch so far."""
         assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
         self._cache.write_back()
         for partition in self._partitions.values():

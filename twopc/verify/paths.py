@@ -20,7 +20,7 @@ from typing import Any
 from twopc.error_policy import ErrorPolicy
 from twopc.graph import JobDefinition, Merge, Operator, upstream
 from twopc.listing import listed
-from twopc.operators.steps import ByKey, JoinBroadcast
+from twopc.operators import JoinBroadcast, Step
 from twopc.port import Port
 from twopc.sink import Sink
 from twopc.source import Source
@@ -124,7 +124,7 @@ def _tangled(operators: Sequence[Operator], operator: Operator) -> str:
             f"{operator.id!r} looks into {operator.operation.table!r}, a broadcast table, and what that held when, no "
             "topic tells"
         )
-    if not isinstance(operator.operation, ByKey):
+    if not isinstance(operator.operation, Step) or not operator.operation.by_key:
         return ""
     before = list(upstream(operators, operator.id))
     inputs = dict.fromkeys(

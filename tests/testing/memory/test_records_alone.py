@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from twopc import Context, Job, Json, KafkaSink, KafkaSource, Processor, Record, Tumbling, ValueState
-from twopc.operators.steps import Step
+from twopc.operators import Step
 from twopc.stream import Stream
 from twopc.testing import MemoryRun
 
