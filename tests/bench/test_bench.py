@@ -33,14 +33,12 @@ def topics(broker: Broker) -> set[str]:
     return set(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=60).topics)
 
 
-def test_throughput_is_measured_and_nothing_is_left_behind(broker: Broker, tmp_path: Path) -> None:
+def test_throughput_is_measured_and_nothing_is_left_behind(broker: Broker) -> None:
     before = topics(broker)
-    page = tmp_path / "page.html"
-    result = bench(broker, "--records", "20000", "--html", str(page))
+    result = bench(broker, "--records", "20000")
     assert (result["written"], result["visible"]) == (20_000, 20_000)
     assert result["records_per_s"] > 0
     assert result["pause_ms"]["p50"] > 0
-    assert page.read_text().count("<svg") == 4
     assert topics(broker) == before
 
 

@@ -23,7 +23,6 @@ JOB = str(Path(run.__file__).with_name("upper.py"))
     [
         (["-p", "0"], "parallelism"),
         (["no-such-job.py"], "no-such-job.py"),
-        (["--html", "no-such-folder/page.html"], "--html"),
         (["--json", "no-such-folder/result.json"], "--json"),
         (["--compare", "no-such-result.json"], "can't be read"),
     ],

@@ -13,15 +13,15 @@ from twopc.errors import ConfigurationError
 
 
 def test_a_new_file_and_one_that_is_there_can_be_written(tmp_path: Path) -> None:
-    (tmp_path / "old.html").touch()
-    for path in (None, tmp_path / "new.html", tmp_path / "old.html", Path("here.html")):
-        check_target("--html", path)
+    (tmp_path / "old.xml").touch()
+    for path in (None, tmp_path / "new.xml", tmp_path / "old.xml", Path("here.xml")):
+        check_target("--junit", path)
 
 
-@pytest.mark.parametrize("name", ["no-such-folder/page.html", "."])
+@pytest.mark.parametrize("name", ["no-such-folder/page.xml", "."])
 def test_a_file_that_can_not_be_written_is_named_with_its_option(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigurationError, match="--html"):
-        check_target("--html", tmp_path / name)
+    with pytest.raises(ConfigurationError, match="--junit"):
+        check_target("--junit", tmp_path / name)
 
 
 def test_a_run_whose_report_has_no_such_form_is_a_usage_error() -> None:

@@ -25,7 +25,6 @@ RESULT = DrillResult(
     checks=(HELD, LEFT, BROKEN),
     figures={"restored after, s": 1.5, "records to replay": 12_000.0, "first record after, s": None},
     timeline=(Moment(0.5, "checkpoints", "checkpoint 8 completed <in> 12 ms"),),
-    rates=((0.0, 10.0), (1.0, 20.0)),
 )
 
 
@@ -49,7 +48,6 @@ def test_what_was_missed_is_an_error_and_is_named_everywhere() -> None:
     result = replace(RESULT, checks=(HELD, MISSED))
     assert report.summary(result) == "MISSED: faults"
     assert MISSED.findings[0] in report.text(result)
-    assert MISSED.findings[0] in report.html(result)
     suite = Xml.fromstring(report.junit(result))
     assert (suite.get("errors"), suite.get("failures"), suite.get("skipped")) == ("1", "0", "0")
     (error,) = suite.iter("error")
@@ -98,22 +96,6 @@ def test_junit_says_what_plays_the_drill_again() -> None:
         ("began", "2023-11-14T22:13:20+00:00"),
         ("records", "5000"),
     ]
-
-
-def test_html_is_one_file_that_runs_and_fetches_nothing() -> None:
-    page = report.html(RESULT)
-    assert not any(word in page for word in ("<script", "src=", "href=", "url(", "@import"))
-
-
-def test_a_drill_that_never_ran_the_job_has_no_rate_to_draw() -> None:
-    assert "Records written a second" in report.html(RESULT)
-    assert "Records written a second" not in report.html(replace(RESULT, rates=()))
-
-
-def test_html_escapes_what_it_did_not_write() -> None:
-    page = report.html(RESULT)
-    assert "<b>" not in page
-    assert "checkpoint 8 completed &lt;in&gt; 12 ms" in page
 
 
 def test_json_says_whether_all_held_and_is_complete() -> None:

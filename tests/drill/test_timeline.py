@@ -50,26 +50,3 @@ def test_the_timeline_tells_what_happened_in_order() -> None:
         (1.0, "restarts", "attempt 2 started"),
         (2.0, "checkpoints", "checkpoint 7 completed in 12 ms"),
     ]
-
-
-def test_rates_go_on_over_a_restart() -> None:
-    timeline = Timeline(BEGAN)
-    for second, records in ((0.0, 0), (1.0, 100), (2.0, 300)):
-        timeline.note(progress(second, 0, records))
-    timeline.note(event(events.AttemptStarted, time_ms=at(2.5), attempt=2))
-    timeline.note(progress(3.0, 0, 50))
-    assert timeline.rates() == ((0.0, 0.0), (1.0, 100.0), (2.0, 200.0), (3.0, 50.0))
-
-
-def test_what_a_job_reads_at_its_end_in_less_than_a_step_is_in_the_rates() -> None:
-    timeline = Timeline(BEGAN)
-    for second, records in ((0.0, 0), (1.0, 100), (1.5, 1_100)):
-        timeline.note(progress(second, 0, records))
-    assert timeline.rates() == ((0.0, 0.0), (1.0, 100.0), (1.5, 2_000.0))
-
-
-def test_what_comes_right_behind_a_step_is_no_rate_of_its_own() -> None:
-    timeline = Timeline(BEGAN)
-    for second, records in ((0.0, 0), (1.0, 100), (2.0, 200), (2.25, 350)):
-        timeline.note(progress(second, 0, records))
-    assert timeline.rates() == ((0.0, 0.0), (1.0, 100.0), (2.25, 200.0))

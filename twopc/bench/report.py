@@ -1,12 +1,10 @@
-"""A result as text, and as an HTML page of its own."""
+"""A result as text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from twopc.bench.result import BenchResult, Comparison
-from twopc.report.chart import Line, histogram, line_chart
-from twopc.report.page import facts, heading, page, table
 
 _ALIKE: Mapping[str, str] = {}
 
@@ -52,32 +50,6 @@ def text(result: BenchResult, compared: Sequence[Comparison] = (), differ: Mappi
     rows += [(f"not alike: {name}", values) for name, values in differ.items()]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
-
-
-def html(result: BenchResult, compared: Sequence[Comparison] = (), differ: Mapping[str, str] = _ALIKE) -> str:
-    """Return the report as one page, with the charts in it."""
-    parts = [facts(figures(result))]
-    if compared:
-        rows = [(each.name, f"{each.before:,.2f}", f"{each.now:,.2f}", _compared(each)) for each in compared]
-        parts += [heading("Against the earlier result"), table(("figure", "before", "now", ""), rows)]
-        if differ:
-            parts += [heading("What was not alike"), facts(differ)]
-    parts += [
-        heading("Over the run"),
-        line_chart("Records read a second", [_line("records/s", result.rates)], "s", "records/s"),
-        line_chart("Checkpoints", [_line("duration", result.checkpoint_series)], "s", "ms"),
-        line_chart("Memory of all processes", [_line("resident", result.memory_series)], "s", "MB"),
-        heading("Distributions"),
-        histogram("Pause of a data loop at a checkpoint", result.pauses, "ms"),
-    ]
-    if result.latencies:
-        parts.append(histogram("Latency, from append to visible", result.latencies, "ms"))
-    parts += [heading("Settings"), facts(result.settings), heading("Versions"), facts(result.versions)]
-    return page(f"twopc bench: {result.job}", parts, "Figures belong to the machine they were measured on.")
-
-
-def _line(name: str, points: Sequence[Sequence[float]]) -> Line:
-    return Line(name, [(x, y) for x, y in points])
 
 
 def _number(value: float | None, form: str) -> str:

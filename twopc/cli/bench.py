@@ -18,8 +18,9 @@ from twopc.bench.plan import BenchPlan
 from twopc.bench.result import BenchResult, compare, differing
 from twopc.bench.run import bench as run_bench
 from twopc.bench.run import input_of, refuse_tables_elsewhere
+from twopc.cli.completion import HOSTS
 from twopc.cli.output import Output, OutputOption, check_target
-from twopc.cli.setting_options import run_options
+from twopc.cli.setting_options import Meaning, option_of, run_options
 from twopc.cli.shared_options import shared_options
 from twopc.cli.signals import interruptible
 from twopc.cli.view import live_view
@@ -31,18 +32,19 @@ from twopc.testing.local_broker import LocalBroker, end_broker_of
 UPPER = str(Path(report.__file__).with_name("upper.py"))
 
 
-@shared_options(given=run_options("parallelism", "checkpoint_interval_ms", "master", "host"))
+MEANINGS = {"host": Meaning("Where subtasks run: spark, or process (no JVM).", HOSTS)}
+
+
+@shared_options(given=run_options("parallelism", "checkpoint_interval_ms", "master", "host", meanings=MEANINGS))
 def bench(
     job_file: Annotated[
         str, typer.Argument(help="The job, as for twopc run; upper-cased bytes unless given.", show_default=False)
     ] = UPPER,
     bootstrap_servers: Annotated[
         str | None,
-        typer.Option(
-            "--bootstrap-servers",
-            "-b",
-            envvar="TWOPC_BOOTSTRAP_SERVERS",
-            help="Kafka, HOST:PORT[,...]; without it a local Kafka is started for the run (needs Java).",
+        option_of(
+            "bootstrap_servers",
+            Meaning("Kafka, HOST:PORT[,...]; without it a local Kafka is started for the run (needs Java)."),
         ),
     ] = None,
     records: Annotated[int, typer.Option(help="How many records.")] = 1_000_000,
@@ -55,7 +57,6 @@ def bench(
     sample: Annotated[
         Path | None, typer.Option(help="A file whose lines are the values; else they are made for the job's serde.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with charts here.")] = None,
     save: Annotated[Path | None, typer.Option("--json", help="Write the result here, for --compare.")] = None,
     earlier: Annotated[
         Path | None, typer.Option("--compare", help="A result that --json wrote: say what is better and worse.")
@@ -73,7 +74,7 @@ def bench(
     \b
     Examples:
       twopc bench
-      twopc bench job.py -b 127.0.0.1:9092 --records 5000000 --json before.json --html before.html
+      twopc bench job.py -b 127.0.0.1:9092 --records 5000000 --json before.json
       twopc bench job.py -b 127.0.0.1:9092 --records 5000000 --compare before.json
       twopc bench job.py --rate 1000 --records 30000 --checkpoint-interval 500ms
     """
@@ -88,7 +89,6 @@ def bench(
         sample=sample,
     )
     before = None if earlier is None else BenchResult.read(earlier)
-    check_target("--html", html)
     check_target("--json", save)
     settings = RunSettings.resolve(**given)
     values = input_of(plan)
@@ -114,8 +114,6 @@ def bench(
         typer.echo(report.text(result, compared, differ))
     if save is not None:
         result.write(save)
-    if html is not None:
-        html.write_text(report.html(result, compared, differ), "utf-8")
     if not result.exact:
         raise TwoPhaseCommitError(f"{result.written:,} records were written, but {result.visible:,} are visible")
 

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from twopc.cli.completion import checkpoint_names, job_names
+from twopc.cli.setting_options import Meaning, option_of
 
 CheckpointDir = Annotated[
     str,
-    typer.Option("--checkpoint-dir", envvar="TWOPC_CHECKPOINT_DIR", help="The checkpoints' folder or URL."),
+    option_of("checkpoint_dir", Meaning("The checkpoints' folder or URL.")),
 ]
 Checkpoint = Annotated[
     str,

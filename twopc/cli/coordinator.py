@@ -18,6 +18,7 @@ from coordinator.server import CoordinatorServer
 from twopc.cli.coordinator_options import TokenFile, read_token
 from twopc.cli.metrics_options import MetricsHost, MetricsPort, Traces
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
+from twopc.cli.setting_options import Meaning, option_of
 from twopc.config import name_unknown_variables
 from twopc.logs import configure_logging
 from twopc.rpc.tls import TlsFiles
@@ -43,7 +44,7 @@ def _group() -> None:
 @app.command()
 def start(
     checkpoint_dir: Annotated[
-        str, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The folder of all jobs' checkpoints, or its URL.")
+        str, option_of("checkpoint_dir", Meaning("The folder of all jobs' checkpoints, or its URL."))
     ],
     address: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:0",
     token_file: TokenFile = None,

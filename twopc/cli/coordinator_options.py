@@ -11,6 +11,7 @@ import typer
 
 from twopc.cli.checkpoint_options import CheckpointDir
 from twopc.cli.completion import job_names
+from twopc.cli.setting_options import Meaning, option_of
 from twopc.driver.discovery import Announcement, find
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
@@ -30,26 +31,14 @@ TokenFile = Annotated[
         help=f"A file with the coordinator's bearer token; or set {TOKEN_VARIABLE}.",
     ),
 ]
-CoordinatorCa = Annotated[
-    str | None,
-    typer.Option(
-        "--coordinator-ca", envvar="TWOPC_COORDINATOR_CA", help="Who signs the coordinator's certificate, PEM: use TLS."
-    ),
-]
-CoordinatorCert = Annotated[
-    str | None,
-    typer.Option("--coordinator-cert", envvar="TWOPC_COORDINATOR_CERT", help="The certificate to show to it, PEM."),
-]
-CoordinatorKey = Annotated[
-    str | None,
-    typer.Option("--coordinator-key", envvar="TWOPC_COORDINATOR_KEY", help="The key of that certificate, PEM."),
-]
+CoordinatorCa = Annotated[str | None, option_of("coordinator_ca")]
+CoordinatorCert = Annotated[str | None, option_of("coordinator_cert")]
+CoordinatorKey = Annotated[str | None, option_of("coordinator_key")]
 Coordinator = Annotated[
     str | None,
-    typer.Option(
-        "--coordinator",
-        envvar="TWOPC_COORDINATOR",
-        help="HOST:PORT of the coordinator, if it is a service; else the job with this --checkpoint-dir runs here.",
+    option_of(
+        "coordinator",
+        Meaning("HOST:PORT of the coordinator, if it is a service; else the job with this --checkpoint-dir runs here."),
     ),
 ]
 Job = Annotated[str, typer.Argument(help="The name of the job.", autocompletion=job_names)]

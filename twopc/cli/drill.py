@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from twopc import events
-from twopc.cli.completion import checkpoint_names
+from twopc.cli.completion import HOSTS, checkpoint_names
 from twopc.cli.output import Output, OutputOption, check_target
-from twopc.cli.setting_options import run_options
+from twopc.cli.setting_options import Meaning, option_of, run_options
 from twopc.cli.shared_options import shared_options
 from twopc.cli.signals import interruptible
 from twopc.cli.view import live_view
@@ -27,18 +27,26 @@ from twopc.drill.fault_drill import fault_drill
 from twopc.drill.fault_drill_plan import PARALLELISM, FaultDrillPlan
 from twopc.drill.load import Load
 from twopc.drill.restore import RestorePlan, restore_drill
-from twopc.drill.verdict import DrillResult, Exit
+from twopc.drill.verdict import Exit
 from twopc.drill.version_drill import VersionPlan, version_drill
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.kafka.clients.config_file import read_kafka_config
 
+SETTINGS = ("bootstrap_servers", "kafka_config", "master", "host", "drop_states", "drop_inputs")
+MEANINGS = {
+    "master": Meaning("Spark's master, a local one.", default="local[*]"),
+    "host": Meaning("Where subtasks run: spark, or process (no JVM).", HOSTS),
+    "drop_states": Meaning("As for twopc run: states to leave behind."),
+    "drop_inputs": Meaning("As for twopc run: inputs to give up."),
+}
 
-@shared_options(given=run_options("bootstrap_servers", "kafka_config", "master", "host", "drop_states", "drop_inputs"))
+
+@shared_options(given=run_options(*SETTINGS, meanings=MEANINGS))
 def drill(
     job_file: Annotated[str, typer.Argument(help="The job, as for twopc run.")],
     checkpoint_dir: Annotated[
-        str, typer.Option(envvar="TWOPC_CHECKPOINT_DIR", help="The job's checkpoints; they are only read.")
+        str, option_of("checkpoint_dir", Meaning("The job's checkpoints; they are only read."))
     ] = "checkpoints",
     restore_from: Annotated[
         str,
@@ -87,7 +95,6 @@ def drill(
         typer.Option(help="Where copies of checkpoints go, and are deleted afterwards.", show_default="TMPDIR"),
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the checks here, as JUnit XML for CI.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the timeline here.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but errors and the result.")] = False,
     output: OutputOption = Output.TEXT,
     *,
@@ -110,14 +117,14 @@ def drill(
     \b
     Examples:
       twopc drill job.py -b 127.0.0.1:9092 --checkpoint-dir checkpoints
-      twopc drill job.py -b 127.0.0.1:9092 --from 41 --html drill.html --junit drill.xml -o json
+      twopc drill job.py -b 127.0.0.1:9092 --from 41 --junit drill.xml -o json
       twopc drill job.py --against new/job.py -b 127.0.0.1:9092 --checkpoint-dir checkpoints
-      twopc drill job.py --faults 10 --seed 7 --html drill.html
+      twopc drill job.py --faults 10 --seed 7
     """
     _log_errors(brokers_are_struck=faults > 0)
     kind = "fault" if faults else "restore" if against is None else "version"
     try:
-        _clear_targets(junit, html)
+        _clear_target(junit)
         _refuse_beside_against(against, {"--faults": faults, "--max-recovery": max_recovery})
         settings = RunSettings.resolve(
             checkpoint_interval=checkpoint_interval or ("200ms" if faults else None), **given
@@ -140,7 +147,8 @@ def drill(
                     job_file, checkpoint_dir, restore_from, parallelism, scratch_dir, access, interrupt, most
                 )
                 result = restore_drill(plan, settings, say=told.say, on_event=told.on_event)
-        _write(result, junit, html)
+        if junit is not None:
+            junit.write_text(report.junit(result), "utf-8")
     except (TwoPhaseCommitError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         _write_failure(kind, str(error), junit, output)
@@ -161,12 +169,11 @@ def _seed(seed: int | None, say: Callable[[str], None]) -> int:
     return chosen
 
 
-def _clear_targets(junit: Path | None, html: Path | None) -> None:
+def _clear_target(junit: Path | None) -> None:
     """What an earlier drill has left must not be taken for the report of this one."""
-    for option, path in (("--junit", junit), ("--html", html)):
-        check_target(option, path)
-        if path is not None:
-            path.unlink(missing_ok=True)
+    check_target("--junit", junit)
+    if junit is not None:
+        junit.unlink(missing_ok=True)
 
 
 def _refuse_beside_against(against: str | None, options: Mapping[str, object]) -> None:
@@ -181,13 +188,6 @@ class _Told:
 
     say: Callable[[str], None]
     on_event: Callable[[events.Event], None] | None
-
-
-def _write(result: DrillResult, junit: Path | None, html: Path | None) -> None:
-    if junit is not None:
-        junit.write_text(report.junit(result), "utf-8")
-    if html is not None:
-        html.write_text(report.html(result), "utf-8")
 
 
 def _seconds(written: str) -> float:

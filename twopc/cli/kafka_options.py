@@ -5,20 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from twopc.cli.setting_options import option_of
 
-BootstrapServers = Annotated[
-    str | None,
-    typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
-]
-
-
-KafkaConfig = Annotated[
-    Path | None,
-    typer.Option(
-        "--kafka-config",
-        envvar="TWOPC_KAFKA_CONFIG",
-        metavar="FILE",
-        help="Lines of NAME=VALUE that say how to get at the brokers: security.protocol, sasl.username, ...",
-    ),
-]
+BootstrapServers = Annotated[str | None, option_of("bootstrap_servers")]
+KafkaConfig = Annotated[Path | None, option_of("kafka_config")]

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from twopc.cli.setting_options import option_of
 from twopc.errors import ConfigurationError
 
 
@@ -42,11 +43,11 @@ JobOutputOption = Annotated[
 ]
 LogLevelOption = Annotated[
     LogLevel | None,
-    typer.Option(envvar="TWOPC_LOG_LEVEL", help="The least that is said on standard error.", show_default="info"),
+    option_of("log_level"),
 ]
 LogFormatOption = Annotated[
     Output | None,
-    typer.Option(envvar="TWOPC_LOG_FORMAT", help="How lines on standard error are written.", show_default="text"),
+    option_of("log_format"),
 ]
 
 

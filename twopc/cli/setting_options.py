@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,13 +17,26 @@ _TYPES = {"int": int, "bool": bool}
 _OFFERS: Mapping[str, tuple[str | Offer, ...]] = {"host": (*HOSTS, INLINE), "master": MASTERS}
 
 
-def run_options(*names: str, leave_out: tuple[str, ...] = ()) -> Callable[..., dict[str, Any]]:
-    """Return a factory for `shared_options`, of these settings or of all that have options: what was given, by name."""
-    declared = {name: each for name, each in settings_of(RunSettings).items() if each.flags}
+class Meaning(NamedTuple):
+    """What a setting is to one command: its help, the values that are offered, and its default in words."""
+
+    help: str
+    offers: tuple[str | Offer, ...] = ()
+    default: str = ""
+
+
+def run_options(
+    *names: str, leave_out: tuple[str, ...] = (), meanings: Mapping[str, Meaning] | None = None
+) -> Callable[..., dict[str, Any]]:
+    """Return a factory for `shared_options`, of these settings or of all that have options: what was given, by name.
+
+    `meanings` are those that a command has of its own, by the field.
+    """
+    declared = _declared()
     chosen = {name: declared[name] for name in names} or declared
     kinds = {each.name: str(each.type) for each in fields(RunSettings)}
     parameters = [
-        _option(each, kinds[name].removesuffix(" | None"))
+        _parameter(each, kinds[name].removesuffix(" | None"), (meanings or {}).get(name))
         for name, each in chosen.items()
         if each.name not in leave_out
     ]
@@ -35,24 +48,43 @@ def run_options(*names: str, leave_out: tuple[str, ...] = ()) -> Callable[..., d
     return given
 
 
-def _option(setting: Setting, kind: str) -> inspect.Parameter:
+def option_of(name: str, meaning: Meaning | None = None) -> Any:
+    """Return the option of one setting, for a command that is no run: what follows `Annotated[TYPE, ...`.
+
+    Where no `meaning` is given, it is that of a run.
+    """
+    return _option(_declared()[name], meaning)
+
+
+def _declared() -> dict[str, Setting]:
+    return {name: each for name, each in settings_of(RunSettings).items() if each.flags}
+
+
+def _parameter(setting: Setting, kind: str, meaning: Meaning | None) -> inspect.Parameter:
     # Text for a duration, and for several values, as the environment has them.
     value = _TYPES.get(kind, str) if not setting.is_duration else str
-    option = typer.Option(
+    return inspect.Parameter(
+        setting.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[value | None, _option(setting, meaning, is_flag=value is bool)],
+    )
+
+
+def _option(setting: Setting, meaning: Meaning | None, *, is_flag: bool = False) -> Any:
+    default = setting.default if meaning is None else meaning.default or setting.default
+    return typer.Option(
         *setting.flags,
         envvar=setting.variable,
-        help=setting.help,
+        help=setting.help if meaning is None else meaning.help,
         metavar=setting.metavar or None,
-        show_default=False if value is bool or setting.default == NONE else setting.default,
-        autocompletion=_completion(setting),
-    )
-    return inspect.Parameter(
-        setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[value | None, option]
+        show_default=False if is_flag or default == NONE else default,
+        autocompletion=_completion(setting, meaning),
     )
 
 
-def _completion(setting: Setting) -> Any:
+def _completion(setting: Setting, meaning: Meaning | None) -> Any:
     if setting.name == "restore_from":
         return restore_names
-    offers = _OFFERS.get(setting.name, setting.choices)
+    offers = _OFFERS.get(setting.name, setting.choices) if meaning is None else meaning.offers
     return one_of(*offers) if offers else None

@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from twopc.cli.kafka_options import KafkaConfig
+from twopc.cli.kafka_options import BootstrapServers, KafkaConfig
 from twopc.cli.output import Output
+from twopc.cli.setting_options import Meaning, option_of
 from twopc.cli.tables import print_tables, table
 from twopc.config import RunSettings
 from twopc.errors import NotJudged, TwoPhaseCommitError
@@ -56,10 +57,7 @@ def verify(
             "another in the place of its own.",
         ),
     ] = None,
-    bootstrap_servers: Annotated[
-        str | None,
-        typer.Option("--bootstrap-servers", "-b", envvar="TWOPC_BOOTSTRAP_SERVERS", help="Kafka, HOST:PORT[,...]."),
-    ] = None,
+    bootstrap_servers: BootstrapServers = None,
     kafka_config: KafkaConfig = None,
     running: Annotated[
         bool, typer.Option("--running", help="The job still runs: judge up to the positions of its group.")
@@ -73,10 +71,9 @@ def verify(
     ] = False,
     max_time_ahead: Annotated[
         str | None,
-        typer.Option(
-            envvar="TWOPC_MAX_TIME_AHEAD",
-            help="As the job's runs have it. What was too far ahead of the clock then may not be by now.",
-            show_default="24h",
+        option_of(
+            "max_time_ahead_ms",
+            Meaning("As the job's runs have it. What was too far ahead of the clock then may not be by now."),
         ),
     ] = None,
     examples: Annotated[int, typer.Option(help="How many findings of each kind are shown.")] = 10,

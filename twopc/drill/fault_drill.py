@@ -294,7 +294,6 @@ class _Drill:
             checks=(*self._checks, *rest),
             figures={"records": float(self._records), **figures_of(self._recoveries)},
             timeline=self._timeline.in_order(),
-            rates=self._timeline.rates(),
             settings={
                 **versions(),
                 "recoveries": "; ".join(map(str, self._recoveries)),

@@ -1,25 +1,15 @@
-"""A drill's result as text, as JUnit XML and as an HTML page of its own. Pure."""
+"""A drill's result as text and as JUnit XML. Pure."""
 
 from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult
-from twopc.report.chart import Line, line_chart
-from twopc.report.lanes import lanes
-from twopc.report.page import Tone, TonedCell, facts, heading, page, paragraph, table
 
 FINDINGS_SHOWN = 20
 
 _OUTCOMES = {CheckVerdict.BROKEN: "failure", CheckVerdict.MISSED: "error", CheckVerdict.NOT_JUDGED: "skipped"}
 """JUnit's words; it has none for what held."""
-
-_TONES = {
-    CheckVerdict.HELD: Tone.GOOD,
-    CheckVerdict.BROKEN: Tone.BAD,
-    CheckVerdict.MISSED: Tone.BAD,
-    CheckVerdict.NOT_JUDGED: Tone.DOUBT,
-}
 
 
 def text(result: DrillResult) -> str:
@@ -74,33 +64,6 @@ def junit_of_failure(drill: str, error: str) -> str:
     case = Xml.SubElement(suite, "testcase", classname=drill, name="the drill runs")
     Xml.SubElement(case, "error", message=_plain(error)).text = _plain(error)
     return Xml.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def html(result: DrillResult) -> str:
-    """Return the report as one page, with the timeline in it."""
-    rows = [(check.name, TonedCell(check.verdict.value, _TONES[check.verdict]), check.said) for check in result.checks]
-    parts = [paragraph(f"{result.subject}: {summary(result)}"), table(("check", "verdict", ""), rows)]
-    for check in result.checks:
-        if check.findings:
-            word = "Noted" if check.verdict is CheckVerdict.HELD else "Findings"
-            parts += [heading(f"{word}: {check.name}"), table((), [(each,) for each in _shown(check)])]
-    parts += [heading("Figures"), facts({name: _number(value) for name, value in result.figures.items()})]
-    marks = [(each.kind, each.at, each.text) for each in result.timeline]
-    rates = [Line("records/s", result.rates)]
-    since = "s since the drill began"
-    parts += [
-        heading("Timeline"),
-        lanes("What happened", marks, since, until=result.seconds),
-    ]
-    if result.rates:
-        # Over the same time, so that it can be read against what happened.
-        parts.append(line_chart("Records written a second", rates, since, "records/s", over=(0.0, result.seconds)))
-    parts += [
-        table(("s", "lane", ""), [(f"{each.at:.2f}", each.kind, each.text) for each in result.timeline]),
-        heading("Settings"),
-        facts({"began": result.began, **result.settings}),
-    ]
-    return page(f"twopc drill: {result.job}", parts, f"{result.drill} drill, {result.seconds:.1f} s")
 
 
 def _shown(check: Check) -> list[str]:

@@ -181,6 +181,5 @@ class _Drill:
             checks=(*self._checks, *rest),
             figures=self._figures,
             timeline=self._timeline.in_order(),
-            rates=self._timeline.rates(),
             settings={**versions(), "host": self._settings.host, "parallelism": self._settings.parallelism},
         )

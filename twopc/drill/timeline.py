@@ -5,12 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from twopc import events
 from twopc.drill.verdict import Moment
-
-STEP_SECONDS = 1.0
 
 
 def _lane_and_text(event: events.Event) -> tuple[str, str] | None:
@@ -57,21 +54,12 @@ class Timeline:
 
     began: float = field(default_factory=time.time)
     moments: list[Moment] = field(default_factory=list)
-    _written: list[tuple[float, int]] = field(default_factory=list)
-    _records: dict[int, int] = field(default_factory=dict)
-    _before: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, event: events.Event) -> None:
         """Fold one event of a run in."""
         with self._lock:
             at = event.time_ms / 1000 - self.began
-            if isinstance(event, events.AttemptStarted):
-                self._before += sum(self._records.values())
-                self._records.clear()
-            if isinstance(event, events.SubtaskProgress):
-                self._records[event.subtask] = event.progress.records_out
-                self._written.append((at, self._before + sum(self._records.values())))
             if (moment := _lane_and_text(event)) is not None:
                 self.moments.append(Moment(at, *moment))
 
@@ -79,22 +67,6 @@ class Timeline:
         """Note something that the drill did, now."""
         with self._lock:
             self.moments.append(Moment(time.time() - self.began, kind, text))
-
-    def rates(self) -> tuple[tuple[float, float], ...]:
-        """Records written a second over the drill, in steps of about a second."""
-        with self._lock:
-            samples = list(self._written)
-        edges = samples[:1]
-        for sample in samples[1:]:
-            if sample[0] - edges[-1][0] >= STEP_SECONDS:
-                edges.append(sample)
-        if samples and samples[-1] != edges[-1]:
-            # What comes right behind a step belongs to it: so little time would make a rate of anything.
-            if len(edges) > 1 and samples[-1][0] - edges[-1][0] < STEP_SECONDS / 2:
-                edges.pop()
-            edges.append(samples[-1])
-        steps = [(now, (total - before) / (now - then)) for (then, before), (now, total) in pairwise(edges)]
-        return tuple([(at, 0.0) for at, _ in edges[:1]] + steps)
 
     def in_order(self) -> tuple[Moment, ...]:
         with self._lock:

@@ -72,7 +72,6 @@ class DrillResult:
     checks: tuple[Check, ...]
     figures: Mapping[str, float | None] = field(default_factory=dict)
     timeline: tuple[Moment, ...] = ()
-    rates: tuple[tuple[float, float], ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
 
     @property

@@ -1,1 +1,0 @@
-"""Reports that stand alone: one HTML file, charts inside, nothing fetched, nothing run."""
