@@ -98,6 +98,14 @@ class SourceReader(ABC):
         """
         return None
 
+    def pause(self, splits: frozenset[str]) -> bool:
+        """Read nothing more of exactly these splits until the next call; return False where none can be chosen.
+
+        Where records of several sources meet by key, much is held of a split whose partner stands far back in its
+        input: those that are not paused are read on, so that no order is lost for the sake of memory.
+        """
+        return False
+
     def lag(self) -> int | None:
         """The number of records that are left to read, as far as known. For monitoring only."""
         return None

@@ -21,7 +21,9 @@ from twopc.testing.rows import InputRow
 class Lines(SourceReader):
     """Hands over what it is given, in the order of its numbers; `there` is how many of each number can be read now."""
 
-    def __init__(self, source: str, times: Mapping[int, Iterable[int | None]], *, tells: bool = True) -> None:
+    def __init__(
+        self, source: str, times: Mapping[int, Iterable[int | None]], *, tells: bool = True, pauses: bool = False
+    ) -> None:
         self.rows = {
             number: [
                 InputRow(f"{source}{number}.{at}", partition_=number, offset_=at, timestamp_=time)
@@ -31,13 +33,16 @@ class Lines(SourceReader):
         }
         self.there = {number: len(rows) for number, rows in self.rows.items()}
         self.at = dict.fromkeys(self.rows, 0)
-        self.tells = tells
+        self.tells, self.pauses = tells, pauses
+        self.paused: frozenset[str] = frozenset()
         self.bad: set[str] = set()
         self.bounded = False
 
     def poll(self, timeout: float, most: int) -> Batch | None:
         found: list[InputRow] = []
         for number, rows in self.rows.items():
+            if f"[{number}]" in self.paused:
+                continue
             some = rows[self.at[number] : min(self.there[number], self.at[number] + most - len(found))]
             self.at[number] += len(some)
             found += some
@@ -53,6 +58,10 @@ class Lines(SourceReader):
     def caught_up(self) -> frozenset[str] | None:
         known = frozenset(f"[{number}]" for number, rows in self.rows.items() if self.at[number] >= len(rows))
         return known if self.tells else None
+
+    def pause(self, splits: frozenset[str]) -> bool:
+        self.paused = splits if self.pauses else frozenset()
+        return self.pauses
 
     def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
         at = dict(self.at)
@@ -241,6 +250,24 @@ def test_where_nothing_else_can_be_read_nobody_waits_any_longer() -> None:
         most = max(most, held)
     assert most <= 22_000
     assert other.at[0] > 10_000
+
+
+def test_records_go_in_the_order_of_their_times_though_topics_are_read_in_long_runs_of_different_partitions() -> None:
+    early, late = [n // 200 * 2 for n in range(30_000)], [n // 200 * 2 + 1 for n in range(30_000)]
+    a = Lines("a", {0: early, 1: early}, pauses=True)
+    b = Lines("b", {1: late, 0: late}, pauses=True)
+    inputs = ordered({"a": a, "b": b})
+    gone: dict[int, list[int]] = {0: [], 1: []}
+    held = 0
+    while (polled := inputs.poll(0.0, 1_000)) is not None:
+        _, batch = polled
+        for row, time in zip(batch.rows, batch.timestamps, strict=True):
+            gone[row.partition() or 0].append(time or 0)
+        held = max(held, sum(inputs._held(source) for source in "ab"))
+    assert [len(times) for times in gone.values()] == [60_000, 60_000]
+    assert all(times == sorted(times) for times in gone.values())
+    assert held <= 22_000
+    assert (a.paused, b.paused) == (frozenset(), frozenset())
 
 
 class Topics(SourceReader):

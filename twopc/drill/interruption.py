@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from twopc import events
+from twopc.drill.delegating_reader import DelegatingReader
 from twopc.drill.timeline import RecoveryClock
 from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import CheckpointId, SubtaskIndex
-from twopc.record import Batch, Row
+from twopc.protocol.ids import SubtaskIndex
+from twopc.record import Batch
 from twopc.source import SourceReader
 
 CHECKPOINTS = 2
@@ -38,7 +38,7 @@ def middles(
     return {each: Position(starts[each] + (end - starts[each]) // 2) for each, end in ends.items()}
 
 
-class InterruptedReader(SourceReader):
+class InterruptedReader(DelegatingReader):
     """Reads to the middle of its partitions, says in `folder` that it stands there, and goes on when it is told to."""
 
     def __init__(
@@ -49,46 +49,28 @@ class InterruptedReader(SourceReader):
         subtask: SubtaskIndex,
         source: str,
     ) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._middle = middle
         self._folder = folder
         self._stands = folder / f"stands-{subtask}-{source}"
 
     def poll(self, timeout: float, most: int) -> Batch | None:
         if (self._folder / _GO).exists():
-            return self._reader.poll(timeout, most)
-        at = offsets_of(self._reader.positions()).items()
+            return self.reader.poll(timeout, most)
+        at = offsets_of(self.reader.positions()).items()
         left = sum(max(0, self._middle.get(partition, 0) - offset) for partition, offset in at)
         if left:
-            return self._reader.poll(timeout, min(most, left))
+            return self.reader.poll(timeout, min(most, left))
         self._stands.touch()
         time.sleep(min(timeout, _TURN_SECONDS))
         return None
 
-    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
-        return self._reader.positions(waiting)
-
-    def check_input(self, checkpoint_id: CheckpointId) -> None:
-        self._reader.check_input(checkpoint_id)
-
-    def bound(self) -> bool:
-        return self._reader.bound()
-
     def finished(self) -> bool:
         """Nobody polls one of several sources that is at its end: it stands there all the same."""
-        at_end = self._reader.finished()
+        at_end = self.reader.finished()
         if at_end and not self._stands.exists():
             self._stands.touch()
         return at_end
-
-    def lag(self) -> int | None:
-        return self._reader.lag()
-
-    def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:
-        self._reader.commit_positions(checkpoint_id, positions)
-
-    def close(self) -> None:
-        self._reader.close()
 
 
 @dataclass

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from twopc.bench.scratch_job import absolute, rebound_definition
 from twopc.context import JobContext, SubtaskContext
+from twopc.drill.delegating_reader import DelegatingReader
 from twopc.drill.recovery import note_read
 from twopc.graph import JobDefinition
 from twopc.job import Job
@@ -18,8 +19,7 @@ from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import SplitPosition
-from twopc.protocol.ids import CheckpointId
-from twopc.record import Batch, Row
+from twopc.record import Batch
 from twopc.sink import Sink
 from twopc.source import Source, SourcePlanner, SourceReader, Split
 
@@ -34,14 +34,14 @@ job = throttled_job({spec!r}, name={name!r}, rate={rate!r}, finish={finish!r}, o
 '''
 
 
-class ThrottledReader(SourceReader):
+class ThrottledReader(DelegatingReader):
     """Hands over at most so many records a second, a few at a time; as many as it can once `finish` is there.
 
     How far it is it writes down beside that file.
     """
 
     def __init__(self, reader: SourceReader, rate: float, finish: Path) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._reads = finish.with_name(READS)
         note_read(self._reads, reader.positions(), opened=True)
         self._rate = rate
@@ -51,35 +51,20 @@ class ThrottledReader(SourceReader):
     def poll(self, timeout: float, most: int) -> Batch | None:
         batch = self._poll(timeout, most)
         if batch is not None:
-            note_read(self._reads, self._reader.positions(), opened=False)
+            note_read(self._reads, self.reader.positions(), opened=False)
         return batch
 
     def _poll(self, timeout: float, most: int) -> Batch | None:
         if self._finish.exists():
-            return self._reader.poll(timeout, most)
+            return self.reader.poll(timeout, most)
         early = self._due - time.monotonic()
         if early > 0:
             time.sleep(min(early, timeout))
             if early > timeout:
                 return None
-        batch = self._reader.poll(timeout, min(most, POLL_RECORDS))
+        batch = self.reader.poll(timeout, min(most, POLL_RECORDS))
         self._due = time.monotonic() + (len(batch) / self._rate if batch is not None else 0.0)
         return batch
-
-    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
-        return self._reader.positions(waiting)
-
-    def check_input(self, checkpoint_id: CheckpointId) -> None:
-        self._reader.check_input(checkpoint_id)
-
-    def finished(self) -> bool:
-        return self._reader.finished()
-
-    def lag(self) -> int | None:
-        return self._reader.lag()
-
-    def close(self) -> None:
-        self._reader.close()
 
 
 class ThrottledSource(Source):

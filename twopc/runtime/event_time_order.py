@@ -8,8 +8,9 @@ Invariants:
 - The records of one split keep their order. A time that is missing, or smaller than one before it there, counts as the
   greatest before it.
 - A record that could not be decoded follows the one before it.
-- A source of which HELD_MAX records are held is not read; where nothing else can be read, nobody is waited for any
-  longer, so memory is bounded and nothing stands still.
+- A source of which HELD_MAX records are held is read only where nothing is held; so memory is bounded, and nothing
+  stands still. One whose reader can't choose is not read at all then, and where nothing else can be, nobody is waited
+  for any longer.
 """
 
 from __future__ import annotations
@@ -119,6 +120,7 @@ class EventTimeOrder:
         self._silent: set[str] = set()
         self._caught_up: dict[str, frozenset[str]] = {}
         self._idle_since: dict[_Lane, float] = {}
+        self._paused = dict.fromkeys(self.sources, frozenset[str]())
         self._looked_at = clock.monotonic()
 
     def _opened(self, source: str, reader: SourceReader) -> Iterator[tuple[Place, _Lane]]:
@@ -155,8 +157,18 @@ class EventTimeOrder:
                 return self._ready(most, is_over)
 
     def _wants(self, source: str) -> bool:
-        lanes = self._lanes[source].values()
-        return any(not lane.size for lane in lanes) and self.held(source) < HELD_MAX
+        return any(not lane.size for lane in self._lanes[source].values()) and self._may_read(source)
+
+    def _may_read(self, source: str) -> bool:
+        """Pause the splits of which something is held, where that is much; return whether the others can be read."""
+        held, paused = self.held(source), self._paused[source]
+        if held < HELD_MAX // 2 and not paused:
+            return True
+        full = frozenset(lane.split for lane in self._lanes[source].values() if lane.size)
+        wanted = full if held >= HELD_MAX else paused & full if held >= HELD_MAX // 2 else frozenset[str]()
+        if wanted != paused and self._readers[source].pause(wanted):
+            self._paused[source] = wanted
+        return held < HELD_MAX or self._paused[source] == full
 
     def _read(self, sources: Sequence[str], timeout: float, most: int) -> bool:
         """Hold what these sources have now; return whether that is anything."""
@@ -256,16 +268,15 @@ def orders_of(
     times = event_times(definition)
     orders = []
     for met in source_groups(definition):
-        several = {
-            source: definition.sources[source].input_of for source in met if _has_a_number_twice(readers[source])
-        }
+        several = {source: definition.sources[source].input_of for source in met if has_a_number_twice(readers[source])}
         if len(met) > 1 or several:
             here = {source: readers[source] for source in met}
             orders.append(EventTimeOrder(here, times, max_idle_seconds, clock, several))
     return orders
 
 
-def _has_a_number_twice(reader: SourceReader) -> bool:
+def has_a_number_twice(reader: SourceReader) -> bool:
+    """Whether two splits of a source have one partition number: its own records meet there."""
     numbers = [held.partition for held in reader.positions()]
     return len(set(numbers)) < len(numbers)
 

@@ -77,6 +77,7 @@ class KafkaReader(SourceReader):
         self._splits = {split.partition: split for split in splits}
         self._partitions = [ClientPartition(split.partition.topic, split.partition.partition) for split in there]
         self._ended = {split.partition for split in splits if split.stop is not None and split.start >= split.stop}
+        self._paused: set[TopicPartition] = set()
         self._bounded = any(split.stop is not None for split in there)
         self._seen_beyond: dict[TopicPartition, int] = {}
         self._reported_ends: dict[TopicPartition, int] = {}
@@ -159,6 +160,14 @@ class KafkaReader(SourceReader):
                 if partition not in self._ended and self._reported_ends.get(partition, -1) < at:
                     left.add(partition)
         return frozenset(map(str, self._splits.keys() - left))
+
+    def pause(self, splits: frozenset[str]) -> bool:
+        if self._consumer is not None:
+            wanted = {partition for partition in self._splits if str(partition) in splits}
+            self._resume(self._paused - wanted - self._ended)
+            self._pause(wanted - self._paused - self._ended)
+            self._paused = wanted
+        return True
 
     def lag(self) -> int | None:
         if self._consumer is None:
@@ -261,6 +270,10 @@ class KafkaReader(SourceReader):
             return rows
         places = enumerate(places_of(rows))
         return take(rows, [index for index, place in places if not _is_beyond(*place, beyond)])
+
+    def _resume(self, partitions: set[TopicPartition]) -> None:
+        if self._consumer is not None and partitions:
+            self._consumer.resume([ClientPartition(*partition) for partition in partitions])
 
     def _pause(self, partitions: set[TopicPartition]) -> None:
         if self._consumer is not None and partitions:
