@@ -1,6 +1,7 @@
 """A job of two sources and three sinks: what the web sends is counted by key, and some of all goes to a topic more.
 
-What the last sink writes depends on the order in which records of both sources meet: nothing can tell what is right.
+What the last sink writes depends on the order in which records of both sources meet: a drill has them in that of their
+times, and of what the job itself wrote nothing can tell what is right.
 """
 
 import os

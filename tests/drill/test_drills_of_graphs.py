@@ -1,4 +1,4 @@
-"""Restore, fault and version drill of a job of two sources and three sinks, of which one can't be judged."""
+"""Restore, fault and version drill of a job of two sources and three sinks; of one the real output isn't known."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_not_taken_f
     done = real.drill()
     held = checks(done)
     assert {each["verdict"] for each in held.values()} == {"held"}, done.out
-    assert held["replay"]["said"].startswith("600 records replayed, 800 written, each exactly once")
-    assert "what 'met' writes is not judged: 'together' works by key on the records of" in held["replay"]["said"]
+    assert held["replay"]["said"].startswith("600 records replayed, 1,400 written, each exactly once")
     assert f"of {real.name}-all, {real.name}-fives are what the replay makes" in held["output"]["said"]
     assert json.loads(done.out)["figures"]["records compared"] == 800
     assert scratch_on(real.servers) == []
@@ -86,5 +85,5 @@ def test_a_graph_lives_through_faults_and_every_topic_and_state_is_judged(broker
     assert not not_held(result), not_held(result)
     [output] = [check for check in result.checks if check.name == "output"]
     assert int(output.said.split()[0].replace(",", "")) >= 2_000
-    assert "not judged: what 'met' writes" in output.said
+    assert "not judged" not in output.said
     assert (scratch_on(broker.bootstrap_servers), list(tmp_path.iterdir())) == ([], [])

@@ -1,4 +1,4 @@
-"""The ways of records through a graph: each by itself, and none through what depends on how topics interleave."""
+"""The ways of records through a graph: each by itself, but where they meet by key."""
 
 from __future__ import annotations
 
@@ -30,30 +30,50 @@ def test_only_the_paths_to_what_is_judged_are_kept() -> None:
     assert ([node.id for node in paths.nodes], list(paths.sources)) == (["one", "x"], ["one"])
 
 
-def test_a_state_over_branches_that_meet_again_is_on_no_path_and_neither_is_what_follows() -> None:
+def test_a_state_over_branches_that_meet_again_is_there_once_behind_a_merge_of_them() -> None:
     job = Job("job")
     orders = job.source(KafkaSource("orders"), name="orders")
     both = orders.filter(bytes.isdigit).merge(orders.filter(bytes.isalpha))
     both.stateful_map(count, name="count").sink(KafkaSink("counted"), name="counted")
     both.sink(KafkaSink("both"), name="both")
     paths = Paths.of(job.definition())
-    assert {*paths.undetermined} == {"count", "counted"}
-    assert {node.operator for node in paths.sinks.values()} == {"both"}
+    assert (paths.undetermined, paths.by_time, paths.meetings) == ({}, {}, ())
+    assert {node.id: node.inputs for node in paths.nodes if node.operator in ("count", "counted")} == {
+        "count/0": ("filter-1", "filter-2"),
+        "count": ("count/0",),
+        "counted": ("count",),
+    }
+    assert [node.id for node in paths.sinks.values() if node.operator == "both"] == ["both/filter-1", "both/filter-2"]
 
 
-def test_a_state_over_several_topics_is_on_no_path_and_the_topics_are_named() -> None:
+def test_a_state_over_several_topics_is_there_once_and_depends_on_the_order_of_their_times() -> None:
     job = Job("job")
     both = job.source(KafkaSource("a"), name="one").merge(job.source(KafkaSource("b"), name="other"))
     both.stateful_map(count, name="count").sink(KafkaSink("out"), name="out")
+    both.sink(KafkaSink("both"), name="both")
     paths = Paths.of(job.definition())
-    assert "'count' works by key on the records of" in paths.undetermined["out"]
-    assert "a, b" in paths.undetermined["out"] or "b, a" in paths.undetermined["out"]
-    assert not paths.sinks
+    assert not paths.undetermined
+    assert {*paths.by_time} == {"count", "out"}
+    assert paths.by_time["out"] == "a, b"
+    assert [sorted(met) for met in paths.meetings] == [["one", "other"]]
+    assert [node.id for node in paths.sinks.values() if node.operator == "out"] == ["out"]
 
 
-def test_a_state_over_the_topics_of_one_source_is_on_no_path_either() -> None:
+def test_a_state_over_the_topics_of_one_source_is_on_no_path_where_nothing_orders_them_by_time() -> None:
     job = Job("job").source(KafkaSource(["a", "b"])).stateful_map(count, name="count").sink(KafkaSink("out"))
-    assert {*Paths.of(job.definition()).undetermined} == {"count", "sink-1"}
+    paths = Paths.of(job.definition())
+    assert {*paths.undetermined} == {"count", "sink-1"}
+    assert "'count' works by key on the records of a, b" in paths.undetermined["sink-1"]
+
+
+def test_what_meets_a_topic_of_the_jobs_own_is_on_no_path() -> None:
+    job = Job("job")
+    rekeyed = job.source(KafkaSource("a"), name="one").key_by(len, name="by-length")
+    met = rekeyed.merge(job.source(KafkaSource("b"), name="other"))
+    met.stateful_map(count, name="count").sink(KafkaSink("out"), name="out")
+    paths = Paths.of(job.definition())
+    assert {*paths.undetermined} == {"count", "out"}
+    assert "which meet in an order that no topic has" in paths.undetermined["out"]
 
 
 def test_a_state_before_a_merge_is_on_its_path() -> None:
@@ -65,18 +85,21 @@ def test_a_state_before_a_merge_is_on_its_path() -> None:
     assert [node.id for node in paths.sinks.values()] == ["out/count", "out/b"]
 
 
-def test_a_join_of_two_topics_is_on_no_path_and_the_topics_are_named() -> None:
+def test_a_join_has_its_table_and_both_depend_on_the_order_of_times() -> None:
     job = Job("job")
     customers = job.source(KafkaSource("b"), name="customers").table("known")
     orders = job.source(KafkaSource("a"), name="orders")
     orders.join(customers, count, name="join").sink(KafkaSink("out"), name="out")
     orders.sink(KafkaSink("copies"), name="copies")
     paths = Paths.of(job.definition()).to({"copies", "out"})
-    assert (
-        "'join' works by key on the records of a, b, which meet in an order that no topic has"
-        in (paths.undetermined["out"])
-    )
-    assert [node.id for node in paths.nodes] == ["orders", "copies"]
+    assert ({*paths.undetermined}, {*paths.by_time}) == (set(), {"join", "out"})
+    assert {node.id: node.inputs for node in paths.nodes if node.inputs} == {
+        "known": ("customers",),
+        "join": ("orders", "known"),
+        "out": ("join",),
+        "copies": ("orders",),
+    }
+    assert paths.meetings == (("customers", "orders"),)
 
 
 def test_a_key_by_ends_paths_and_begins_others() -> None:

@@ -12,7 +12,6 @@ from types import TracebackType
 from twopc.graph import JobDefinition
 from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors
-from twopc.kafka.input.topic_reader import read
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.protocol.ids import SubtaskIndex
@@ -25,6 +24,7 @@ from twopc.state.serdes import check_serdes, read_by_entry, read_serdes
 from twopc.state.snapshot_store import SnapshotStore
 from twopc.state.whole_states import KeyState, whole_states
 from twopc.storage.local import LocalStore
+from twopc.verify.input_order import groups_of, read_group
 from twopc.verify.paths import Paths
 from twopc.verify.replay import Replay, ReplayedRecord
 
@@ -86,18 +86,22 @@ class ExpectedOutput:
     ) -> Iterator[ReplayedRecord]:
         """Yield what the input makes from each start up to each end. Once only. `clusters` are those of the sources.
 
-        Each input partition comes in its order, one source after the other.
+        Each input partition comes in its order.
         """
         paths = self._paths
         store = KeyedState(self._backend)
         with Replay(paths, store, max_time_ahead_ms=self._max_time_ahead_ms) as replay:
-            for name, source in KafkaConnectors.of(self._definition).sources.items():
+            sources = KafkaConnectors.of(self._definition).sources
+            for group in groups_of(paths, sources):
                 ranges = {
-                    each: (starts[each], max(end, starts[each]))
-                    for each, end in sorted(ends.items())
-                    if each.topic in source.topics
+                    name: {
+                        each: (starts[each], max(end, starts[each]))
+                        for each, end in sorted(ends.items())
+                        if each.topic in sources[name].topics
+                    }
+                    for name in group
                 }
-                for batch in read(clusters[name], ranges, key=source.key, value=source.value):
+                for name, batch in read_group(paths, {name: sources[name] for name in group}, clusters, ranges):
                     self.records += len(batch)
                     if name in paths.sources:
                         yield from replay.make(name, batch)

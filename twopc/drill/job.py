@@ -86,6 +86,30 @@ class DrillJob:
         """Whether that can be said of all sinks that may write to the topic."""
         return all(self.is_judged(sink) for sink in self.writers(topic))
 
+    def is_known(self, sink: str) -> bool:
+        """Whether what the real job wrote with a sink can be worked out, too, and not only what a drill does.
+
+        Where inputs met, they did so in the order of their times only if each record was there when its turn came.
+        """
+        return self.is_judged(sink) and sink not in self.paths.by_time
+
+    def is_known_topic(self, topic: str) -> bool:
+        """Whether that can be said of all sinks that may write to the topic."""
+        return all(self.is_known(sink) for sink in self.writers(topic))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What the real job wrote that can't be worked out, and why."""
+        met = {key: self.paths.by_time[key] for key in self.connectors.sinks if key in self.paths.by_time}
+        return (
+            *self.left_out,
+            *(
+                f"what {key!r} wrote is made of {inputs}, which may have met in another order than that of their times"
+                for key, inputs in met.items()
+                if self.is_judged(key)
+            ),
+        )
+
     def writers(self, topic: str) -> list[str]:
         """Return the sinks that may write to the topic: one that chooses it for each record may write to any."""
         return [key for key, sink in self.connectors.sinks.items() if topic in sink.outputs or not sink.outputs]

@@ -95,8 +95,8 @@ class Replay:
             if compacted := self._compacted(replayed.records):
                 yield Check.not_judged(OUTPUT, f"{compacted}: what the job made of them can't be worked out any more")
                 return
-            if not any(map(self.job.is_judged, self.job.connectors.sinks)):
-                yield Check.not_judged(OUTPUT, "; ".join(self.job.left_out))
+            if not any(map(self.job.is_known, self.job.connectors.sinks)):
+                yield Check.not_judged(OUTPUT, "; ".join(self.job.unknown))
                 return
             real = RealOutput(self._topics(), self.metadata, self.replay_range)
             yield real.judge(((each.topic, each.expected) for each in replayed.really), figures)

@@ -50,7 +50,7 @@ class ReplayRange:
                 raise ConfigurationError(f"output topic {missing[0]!r} isn't there: the job could not write either")
             log_ends = high_watermarks(job.outputs[key], part)
             nothing_open &= all(log_ends[each] <= end for each, (_, end) in part.items())
-            written |= {each: ends for each, ends in part.items() if job.is_judged_topic(each.topic)}
+            written |= {each: ends for each, ends in part.items() if job.is_known_topic(each.topic)}
         read = job.input_ranges()
         held = offsets_of(metadata.positions)
         starts = {each: held.get(each, first) for each, (first, _) in read.items()}

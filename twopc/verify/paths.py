@@ -3,9 +3,12 @@
 Order is kept on every path, and that between two paths is not judged: so a replay runs each by itself, with a copy of
 what follows a merge for each of the streams that it merges.
 
-Invariant: nothing that a path makes depends on how the records of several inputs interleave. An operator that keeps a
-state by key does where a key's records come to it over several paths, or of several topics: no path by itself has what
-it makes. So no path leads through it, and what it reaches is `undetermined`.
+Where records meet by key, what is made depends on how they interleave: so an operator by key is there once, with all
+that comes to it. Records of several inputs meet there in the order of event time, as long as each was there when its
+turn came (`meetings`); those of one stream in its own order, whatever branches they took.
+
+Invariant: nothing that a path makes depends on another order of inputs than that. What does is `undetermined`, and no
+path leads through it.
 
 A topic of the job's own (`key_by`) ends paths and begins others: in which order records of several inputs met there,
 the topic itself has. So what is read there is as determined as any input is.
@@ -13,22 +16,24 @@ the topic itself has. So what is read there is as determined as any input is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from twopc.error_policy import ErrorPolicy
-from twopc.graph import JobDefinition, Merge, Operator, upstream
+from twopc.graph import JobDefinition, Merge, Operator
 from twopc.listing import listed
 from twopc.operators import JoinBroadcast, Step
 from twopc.port import Port
 from twopc.sink import Sink
 from twopc.source import Source
+from twopc.source_groups import event_times, source_groups
 
 
 @dataclass(frozen=True, slots=True)
 class PathNode:
-    """An operator as it stands on some paths; of one behind a merge there are several, each with one input."""
+    """An operator as it stands on some paths; of one behind a merge there are several, unless it works by key."""
 
     id: str
     inputs: tuple[str, ...]
@@ -41,39 +46,50 @@ class Paths:
     """The nodes of all paths, in topological order; and why of some operators nothing can be worked out, by id.
 
     `error_policies` are those of the sources: a record that goes wrong is on no path where the job goes on behind it.
+    `meetings` are the sources whose records meet by key, in the order of event time; `event_times` has the functions of
+    those that have one of their own. `by_time` has, of each operator whose output depends on that order, what meets.
     """
 
     nodes: tuple[PathNode, ...]
     undetermined: Mapping[str, str]
     error_policies: Mapping[str, ErrorPolicy]
+    meetings: tuple[tuple[str, ...], ...] = ()
+    event_times: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    by_time: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, definition: JobDefinition) -> Paths:
-        operators = definition.operators
-        tangled = {each.id: said for each in operators if (said := _tangled(operators, each))}
+        meetings = source_groups(definition)
         undetermined: dict[str, str] = {}
+        by_time: dict[str, str] = {}
         nodes: list[PathNode] = []
         ends: dict[str, tuple[Port, ...]] = {}
-        for each in operators:
+        for each in definition.operators:
             if each.id in definition.dead_letters:
                 undetermined[each.id] = "dead letters hold stack traces, which no replay has the same"
                 continue
             ports = list(map(Port.parse, each.inputs))
             behind = (undetermined[port.operator] for port in ports if port.operator in undetermined)
-            if said := tangled.get(each.id) or next(behind, ""):
+            tangled = _tangled(definition, each, meetings)
+            if said := tangled or next(behind, ""):
                 undetermined[each.id] = said
-            before = tuple(
-                Port(end.operator, port.output or end.output) for port in ports for end in ends[port.operator]
-            )
-            if each.id in tangled:
+            if met := _met(definition, each) or next(
+                (by_time[port.operator] for port in ports if port.operator in by_time), ""
+            ):
+                by_time[each.id] = met
+            before = [
+                tuple(Port(end.operator, port.output or end.output) for end in ends[port.operator]) for port in ports
+            ]
+            if tangled or (said and _is_by_key(each)):
                 ends[each.id] = ()
             elif isinstance(each.operation, Merge):
-                ends[each.id] = before
+                ends[each.id] = tuple(chain.from_iterable(before))
             else:
-                copies = _copies(each, before)
-                ends[each.id] = tuple(Port(node.id) for node in copies)
+                copies = _whole(each, before) if _is_by_key(each) else _copies(each, tuple(chain.from_iterable(before)))
+                ends[each.id] = tuple(Port(node.id) for node in copies if node.operation is each.operation)
                 nodes += copies
-        return cls(tuple(nodes), undetermined, definition.error_policies)
+        policies = definition.error_policies
+        return cls(tuple(nodes), undetermined, policies, meetings, event_times(definition), by_time)
 
     def to(self, sinks: Collection[str]) -> Paths:
         """Return the paths that lead to these sinks."""
@@ -83,7 +99,7 @@ class Paths:
             if node.id in wanted or node.operator in sinks:
                 wanted.update(Port.parse(before).operator for before in node.inputs)
                 kept.append(node)
-        return Paths(tuple(kept[::-1]), self.undetermined, self.error_policies)
+        return replace(self, nodes=tuple(kept[::-1]))
 
     def behind(self, sources: Collection[str]) -> frozenset[str]:
         """Return the sinks that these sources have paths to, by operator id."""
@@ -117,27 +133,46 @@ def _copies(operator: Operator, before: Sequence[Port]) -> tuple[PathNode, ...]:
     )
 
 
-def _tangled(operators: Sequence[Operator], operator: Operator) -> str:
+def _whole(operator: Operator, before: Sequence[Sequence[Port]]) -> list[PathNode]:
+    """Return an operator by key, behind a merge of the paths to each of its ports that have several."""
+    merges = [
+        PathNode(f"{operator.id}/{number}", tuple(map(str, ports)), Merge(), operator.id)
+        for number, ports in enumerate(before)
+        if len(ports) > 1
+    ]
+    by_number = {merge.id: merge.id for merge in merges}
+    inputs = (by_number.get(f"{operator.id}/{number}") or str(ports[0]) for number, ports in enumerate(before))
+    return [*merges, PathNode(operator.id, tuple(inputs), operator.operation, operator.id)]
+
+
+def _is_by_key(operator: Operator) -> bool:
+    return isinstance(operator.operation, Step) and operator.operation.by_key
+
+
+def _tangled(definition: JobDefinition, operator: Operator, meetings: Sequence[Sequence[str]]) -> str:
     """Say why nothing tells what an operator makes; empty where its input does."""
     if isinstance(operator.operation, JoinBroadcast):
         return (
             f"{operator.id!r} looks into {operator.operation.table!r}, a broadcast table, and what that held when, no "
             "topic tells"
         )
-    if not isinstance(operator.operation, Step) or not operator.operation.by_key:
+    if not _is_by_key(operator):
         return ""
-    before = list(upstream(operators, operator.id))
-    inputs = dict.fromkeys(
-        name for each in before if isinstance(each.operation, Source) for name in each.operation.inputs or (each.id,)
-    )
-    if len(inputs) > 1:
+    # What the job itself writes comes as it is committed: who waits for it, and how long, depends on that.
+    ordered = [met for met in meetings if not any(definition.stages[source] for source in met)]
+    met = _met(definition, operator)
+    if met and not any(source in each for source in definition.sources_before(operator.id) for each in ordered):
         return (
-            f"{operator.id!r} works by key on the records of {listed(inputs)}, which meet in an order that no topic "
-            "has, and what it makes depends on that order"
-        )
-    if len(operator.inputs) > 1 or any(isinstance(each.operation, Merge) for each in before):
-        return (
-            f"{operator.id!r} keeps state over branches of one stream that meet in an order that no topic has, and "
-            "what it makes depends on that order"
+            f"{operator.id!r} works by key on the records of {met}, which meet in an order that no topic has, and what "
+            "it makes depends on that order"
         )
     return ""
+
+
+def _met(definition: JobDefinition, operator: Operator) -> str:
+    """Name the inputs whose records meet at an operator by key; empty where it has one, or is none."""
+    if not _is_by_key(operator):
+        return ""
+    sources = definition.sources_before(operator.id)
+    inputs = [name for source in sources for name in definition.sources[source].inputs or (source,)]
+    return listed(sorted(inputs)) if len(inputs) > 1 else ""

@@ -1,13 +1,13 @@
 """Replays a job's input offline: its own graph and serdes, on batches, with state in memory.
 
 What comes out is determined only as far as the job is: its functions must depend on nothing but the record and the
-state. It doesn't depend on how the input is cut into batches, nor on which partitions or sources are read first: what
-would is on no path (`twopc.verify.paths`).
+state. It doesn't depend on how the input is cut into batches, nor on which partitions are read first, nor on which
+sources, but for those that meet by key (`twopc.verify.paths`): they are fed as a run reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
@@ -87,10 +87,10 @@ class Replay:
             batch = batch.with_headers_read()
         yield from self._made(source, self._flow.process(source, batch))
 
-    def drain(self, source: str, behind: Mapping[int, Place]) -> Iterator[ReplayedRecord]:
-        """Yield what a drain makes once all of this source is fed; its place is this one of its partition number."""
+    def drain(self, sources: Sequence[str], behind: Mapping[int, Place]) -> Iterator[ReplayedRecord]:
+        """Yield what a drain makes once all of these is fed; its place is this one of its partition number."""
         self._behind = behind
-        yield from self._made(source, self._flow.drain({source}))
+        yield from self._made(sources[0], self._flow.drain(sources))
 
     def _made(self, source: str, outputs: Iterable[SinkOutput]) -> Iterator[ReplayedRecord]:
         for output in outputs:

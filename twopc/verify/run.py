@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.kafka.input.hidden_input import hidden
 from twopc.kafka.input.marker_wait import await_markers
-from twopc.kafka.input.topic_reader import high_watermarks, read
+from twopc.kafka.input.topic_reader import high_watermarks
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.topic_limits import LIMIT_SETTINGS, TopicLimits
 from twopc.listing import listed
@@ -23,7 +23,9 @@ from twopc.verify.compaction_gaps import compaction
 from twopc.verify.findings import Verdict
 from twopc.verify.found_topics import FoundTopics
 from twopc.verify.history import Found, Outcome, Place
+from twopc.verify.input_order import groups_of, read_group
 from twopc.verify.judge import Judge
+from twopc.verify.met_in_time import by_time, decided
 from twopc.verify.own_topics import with_whole_topics
 from twopc.verify.plan import VerifyPlan
 from twopc.verify.replay import Replay, ReplayedRecord
@@ -115,10 +117,11 @@ class _Verification:
                 if samples.complete:
                     break
         verdicts = tuple(replace(each, findings=samples.filled(each)) for each in verdicts)
+        verdicts, left_out = decided(verdicts, by_time(plan.paths, plan.outputs))
         seconds = time.monotonic() - began
         transactions = dict(self._transactions)
-        unseen = tuple(self._unseen)
-        return Report(verdicts, records_in, elsewhere, seconds, transactions, plan.left_out, record_errors, unseen)
+        unseen, left_out = tuple(self._unseen), (*plan.left_out, *left_out)
+        return Report(verdicts, records_in, elsewhere, seconds, transactions, left_out, record_errors, unseen)
 
     def _complete(self) -> dict[TopicPartition, Position]:
         """Return how far the output of each input partition has to be there, where that is not to its end."""
@@ -167,22 +170,22 @@ class _Verification:
         return inputs
 
     def _make(self, inputs: Inputs) -> Iterator[Iterable[ReplayedRecord]]:
-        """Read the input, one source after the other; yield what the job makes of each batch."""
+        """Read the input; yield what the job makes of each batch."""
         offsets = sum(each.offsets for each in inputs.values())
         self._records_in = 0
         numbers = {partition.partition for each in inputs.values() for partition in each.ends}
         ahead_ms = self._plan.max_time_ahead_ms
         with Replay(self._plan.paths, topics=self._topics, numbers=numbers, max_time_ahead_ms=ahead_ms) as replay:
-            for name, source in self._plan.sources.items():
-                ranges = inputs[name].ranges
-                for batch in read(self._plan.inputs[name], ranges, key=source.key, value=source.value):
+            for group in groups_of(self._plan.paths, self._plan.sources):
+                sources = {name: self._plan.sources[name] for name in group}
+                ranges = {name: inputs[name].ranges for name in group}
+                for name, batch in read_group(self._plan.paths, sources, self._plan.inputs, ranges):
                     self._records_in += len(batch) + len(batch.errors)
                     self._watch("input", self._records_in, offsets)
                     yield replay.make(name, batch)
                 if self._plan.drained:
-                    # What waits for its time works by key, so on the records of one topic: on no path otherwise.
-                    ends = inputs[name].ends.items()
-                    yield replay.drain(name, {partition.partition: Place(partition, end) for partition, end in ends})
+                    ends = [end for name in group for end in inputs[name].ends.items()]
+                    yield replay.drain(group, {partition.partition: Place(partition, end) for partition, end in ends})
             self._record_errors = replay.record_errors
 
     def _owners(self, topic: str, written: Extent) -> TransactionLookup:

@@ -6,8 +6,10 @@ Nothing is joined and nothing committed: no group sees that a topic was read.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
@@ -29,6 +31,8 @@ POLL_SECONDS = 1.0
 ANSWER_SECONDS = 30.0
 STALL_SECONDS = 60.0
 MARKER_SECONDS = 30.0
+
+_Polled = TypeVar("_Polled")
 
 Ranges = Mapping[TopicPartition, tuple[Position, Position]]
 """Of each partition, the first offset to read and the one to stop before."""
@@ -80,23 +84,38 @@ def read(
     stall_seconds: float = STALL_SECONDS,
 ) -> Iterator[Batch]:
     """Yield the records of these ranges, decoded, each partition in its order; raise Unavailable if none come."""
+    with closing(open_reader(cluster, ranges, key=key, value=value, committed=committed)) as reader:
+        poll = partial(reader.poll, POLL_SECONDS, BATCH)
+        yield from until_done(poll, reader.finished, [reader], cluster.servers, stall_seconds)
+
+
+def open_reader(
+    cluster: Cluster, ranges: Ranges, *, key: Serde | None = None, value: Serde | None = None, committed: bool = True
+) -> KafkaReader:
+    """Return a reader of these ranges."""
     splits = [PartitionSplit(partition, "", first, end) for partition, (first, end) in ranges.items()]
-    reader = KafkaReader(_config(cluster, committed), key or Bytes(), value or Bytes(), splits)
-    try:
-        since = time.monotonic()
-        while not reader.finished():
-            batch = reader.poll(POLL_SECONDS, BATCH)
-            if batch is not None:
-                yield batch
-                since = time.monotonic()
-            elif time.monotonic() - since > stall_seconds:
-                stands = ", ".join(map(str, reader.positions()))
-                raise Unavailable(
-                    f"nothing more came from {cluster.servers} for {stall_seconds:.0f} s, short of the end; "
-                    f"read so far: {stands}"
-                )
-    finally:
-        reader.close()
+    return KafkaReader(_config(cluster, committed), key or Bytes(), value or Bytes(), splits)
+
+
+def until_done(
+    poll: Callable[[], _Polled | None],
+    is_done: Callable[[], bool],
+    readers: Collection[KafkaReader],
+    where: str,
+    stall_seconds: float = STALL_SECONDS,
+) -> Iterator[_Polled]:
+    """Yield what `poll` returns until all is read; raise Unavailable where nothing comes for so long."""
+    since = time.monotonic()
+    while not is_done():
+        polled = poll()
+        if polled is not None:
+            yield polled
+            since = time.monotonic()
+        elif time.monotonic() - since > stall_seconds:
+            stands = ", ".join(str(position) for reader in readers for position in reader.positions())
+            raise Unavailable(
+                f"nothing more came from {where} for {stall_seconds:.0f} s, short of the end; read so far: {stands}"
+            )
 
 
 def follow(
