@@ -148,8 +148,8 @@ class AdminService(AdminServicer):
                 [job] = before
                 attempt, restored = job.attempt, NO_CHECKPOINT
                 if wanted != job.parallelism:
-                    told = self._while_wanted(request.job, wanted, channel, context)
-                    attempt, restored = rescaled(job.attempt, wanted, request_id, told)
+                    events = self._while_wanted(request.job, wanted, channel, context)
+                    attempt, restored = rescaled(job.attempt, wanted, request_id, events)
             return pb.RescaleResponse(attempt=attempt, before=job.parallelism, restored=restored)
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)

@@ -131,15 +131,15 @@ class Failures:
         self._record(pending.request, pending.checkpoint_id, reason, message, out)
 
     def decline(
-        self, pending: PendingCheckpoint, subtask: SubtaskIndex, said: str, message: str, out: DecisionBuilder
+        self, pending: PendingCheckpoint, subtask: SubtaskIndex, doing: str, message: str, out: DecisionBuilder
     ) -> None:
-        """End this checkpoint because of a subtask, which `said` why."""
+        """End this checkpoint because of a subtask, which `doing` why."""
         reason = FailureReason.CHECKPOINT_DECLINED
         out.publish(
             events.CheckpointDeclined,
             checkpoint_id=pending.checkpoint_id,
             subtask=subtask,
-            message=said,
+            message=doing,
         )
         self.abort(pending, reason, message, out)
 
@@ -177,8 +177,8 @@ class Failures:
         self._schedule.failed(out.now.monotonic_ms)
         self._consecutive.failed(checkpoint_id, request.kind, reason)
         if self._consecutive.intolerable:
-            told = f"{self._consecutive.count} checkpoints in a row failed; the last: {message}"
-            self.fail("CheckpointDeclined", told, True, out)
+            account = f"{self._consecutive.count} checkpoints in a row failed; the last: {message}"
+            self.fail("CheckpointDeclined", account, True, out)
 
     def abort_all(self, reason: FailureReason, message: str, out: DecisionBuilder) -> None:
         """End everything that is in flight, and answer everyone who waits."""
@@ -229,8 +229,8 @@ class Failures:
 
     def _slow(self, subtasks: Sequence[SubtaskIndex]) -> str:
         """Return what keeps these from acknowledging, if it is a function that they are in."""
-        said = [self._membership.progress[subtask] for subtask in subtasks if subtask in self._membership.progress]
-        slow = next((progress.slow for progress in said if progress.slow), "")
+        reports = [self._membership.progress[subtask] for subtask in subtasks if subtask in self._membership.progress]
+        slow = next((progress.slow for progress in reports if progress.slow), "")
         return (
             f", which is in {slow}: the function is slow, and a checkpoint waits for the record in hand. Make the "
             "function faster, or --checkpoint-timeout longer"

@@ -11,7 +11,7 @@ from twopc.rpc.redaction import redact
 
 
 def rescaled(
-    attempt: AttemptId, parallelism: int, request_id: str, told: Iterable[events.CoordinatorEvent]
+    attempt: AttemptId, parallelism: int, request_id: str, seen: Iterable[events.CoordinatorEvent]
 ) -> tuple[AttemptId, CheckpointId]:
     """Return the attempt behind this one, once it runs with so many subtasks, and what it has restored.
 
@@ -19,7 +19,7 @@ def rescaled(
     """
     newest, restored = attempt, NO_CHECKPOINT
     attached: set[SubtaskIndex] = set()
-    for event in told:
+    for event in seen:
         match event:
             case events.RescaleRefused(message=message) if event.request_id == request_id:
                 raise ConfigurationError(redact(message))

@@ -54,7 +54,7 @@ def _key_in_two_places(samples: Sequence[KeySample]) -> str | None:
     if apart is None:
         return None
     places = [f"{sample.input}[{n}]" for sample in samples for n in sorted(sample.places.get(apart, ()))]
-    ways = f" ({said})" if (said := _ways(samples)) else ""
+    ways = f" ({note})" if (note := _ways(samples)) else ""
     return f"key {_shown(apart)} is in {listed(places)}{ways}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-_TOLD = "told"
+_DECLARED = "declared"
 
 NONE = "none"
 """What people are told of a default that is nothing."""
@@ -49,22 +49,29 @@ def setting(
 
     `option` is its option where that is not its name, None where it has none; what is `secret` no repr shows.
     """
-    told = {"help": help, "default": default, "option": option, "short": short, "metavar": metavar, "choices": choices}
-    return field(default=value, repr=not secret, metadata={_TOLD: told})
+    metadata = {
+        "help": help,
+        "default": default,
+        "option": option,
+        "short": short,
+        "metavar": metavar,
+        "choices": choices,
+    }
+    return field(default=value, repr=not secret, metadata={_DECLARED: metadata})
 
 
 def settings_of(kind: Any) -> dict[str, Setting]:
     """Return the settings that a dataclass declares, by the names of their fields."""
-    return {each.name: _setting(each) for each in fields(kind) if _TOLD in each.metadata}
+    return {each.name: _setting(each) for each in fields(kind) if _DECLARED in each.metadata}
 
 
 def _setting(declared: Field[Any]) -> Setting:
-    told = dict(declared.metadata[_TOLD])
+    metadata = dict(declared.metadata[_DECLARED])
     name = declared.name.removesuffix("_ms")
-    option, short = told.pop("option"), told.pop("short")
+    option, short = metadata.pop("option"), metadata.pop("short")
     flags = () if option is None else (option or f"--{name.replace('_', '-')}", *((short,) if short else ()))
-    told["default"] = told["default"] or _shown(declared.default)
-    return Setting(name, flags=flags, is_duration=name != declared.name, **told)
+    metadata["default"] = metadata["default"] or _shown(declared.default)
+    return Setting(name, flags=flags, is_duration=name != declared.name, **metadata)
 
 
 def _shown(value: Any) -> str:

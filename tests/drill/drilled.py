@@ -52,5 +52,5 @@ def not_held(result: DrillResult) -> str:
     assert tuple(each.name for each in result.checks) == names
     if all(each.verdict is CheckVerdict.HELD for each in result.checks):
         return ""
-    checks = (f"{each.name}: {each.verdict.value}: {each.said}: {each.findings}" for each in result.checks)
+    checks = (f"{each.name}: {each.verdict.value}: {each.text}: {each.findings}" for each in result.checks)
     return "\n".join((*checks, *map(str, result.timeline)))

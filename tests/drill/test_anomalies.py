@@ -100,7 +100,7 @@ def _later(found: Sequence[Found], number: int) -> list[Found]:
 def test_what_is_wrong_is_named_and_nothing_else(judge: Judged, spoil: Spoil, named: str) -> None:
     assert judge(RIGHT).verdict is CheckVerdict.HELD
     check = judge(spoil(RIGHT))
-    assert (check.verdict, check.said) == (CheckVerdict.BROKEN, f"of the output: {named}")
+    assert (check.verdict, check.text) == (CheckVerdict.BROKEN, f"of the output: {named}")
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_a_sink_is_held_to_what_it_promises(spoil: Spoil, guarantee: DeliveryGua
     drilled = DrillJob.of(job, RunSettings(bootstrap_servers="s:1"), {})
     check = judge_output({"out": verdict_on("out", MADE, spoil(RIGHT))}, drilled)
     assert check.verdict is verdict
-    assert "3 duplicated" in check.said or "3 lost" in check.said
+    assert "3 duplicated" in check.text or "3 lost" in check.text
 
 
 def test_an_aborted_record_is_named_wherever_it_stands_before_the_checkpoint_too() -> None:
     [seen] = _later(RIGHT[:1], number=9)
     assert seen.transaction is not None
     aborted = replace(seen, transaction=replace(seen.transaction, outcome=Outcome.ABORTED))
-    assert since([aborted, *RIGHT]).said == "of the output: 1 aborted"
+    assert since([aborted, *RIGHT]).text == "of the output: 1 aborted"
 
 
 def test_a_finding_says_whose_transaction_it_is() -> None:

@@ -122,4 +122,4 @@ def test_of_a_savepoint_from_which_the_job_just_went_on_all_holds(job: Job) -> N
     job.run()
     drilled = job.drill(chosen)
     assert (drilled.code, output_of(drilled)["verdict"]) == (0, "held"), drilled.out
-    assert f"{RECORDS} records of {job.name}-out" in output_of(drilled)["said"]
+    assert f"{RECORDS} records of {job.name}-out" in output_of(drilled)["text"]

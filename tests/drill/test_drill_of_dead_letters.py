@@ -56,7 +56,7 @@ def test_a_drill_replays_the_output_and_names_the_dead_letters_that_it_leaves_ou
     done = real.command("drill", "--from", real.chosen)
     held = checks(done)
     assert {each["verdict"] for each in held.values()} == {"held"}, done.out
-    assert LEFT_OUT in held["replay"]["said"]
+    assert LEFT_OUT in held["replay"]["text"]
     assert json.loads(done.out)["figures"]["records compared"] == 270
 
 

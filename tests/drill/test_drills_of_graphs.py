@@ -59,8 +59,8 @@ def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_not_taken_f
     done = real.drill()
     held = checks(done)
     assert {each["verdict"] for each in held.values()} == {"held"}, done.out
-    assert held["replay"]["said"].startswith("600 records replayed, 1,400 written, each exactly once")
-    assert f"of {real.name}-all, {real.name}-fives are what the replay makes" in held["output"]["said"]
+    assert held["replay"]["text"].startswith("600 records replayed, 1,400 written, each exactly once")
+    assert f"of {real.name}-all, {real.name}-fives are what the replay makes" in held["output"]["text"]
     assert json.loads(done.out)["figures"]["records compared"] == 800
     assert scratch_on(real.servers) == []
 
@@ -68,7 +68,7 @@ def test_a_graph_is_replayed_through_a_kill_and_a_record_too_many_is_not_taken_f
     output = checks(real.drill("--no-interrupt"))["output"]
     # Where nothing tells which side of the checkpoint it stands on, it may be from before, and it says so.
     told = {"broken": "of the output: 1 duplicated", "not judged": "but 1 that stand before them look the same"}
-    assert told[output["verdict"]] in output["said"]
+    assert told[output["verdict"]] in output["text"]
 
 
 def test_what_two_versions_of_a_graph_make_is_compared_topic_by_topic(real: Real, tmp_path: Path) -> None:
@@ -84,6 +84,6 @@ def test_a_graph_lives_through_faults_and_every_topic_and_state_is_judged(broker
     result = drilled_with_faults(broker.bootstrap_servers, JOB_FILE, 2, 2_000, tmp_path)
     assert not not_held(result), not_held(result)
     [output] = [check for check in result.checks if check.name == "output"]
-    assert int(output.said.split()[0].replace(",", "")) >= 2_000
-    assert "not judged" not in output.said
+    assert int(output.text.split()[0].replace(",", "")) >= 2_000
+    assert "not judged" not in output.text
     assert (scratch_on(broker.bootstrap_servers), list(tmp_path.iterdir())) == ([], [])

@@ -111,7 +111,7 @@ def test_all_is_verified_in_the_order_that_the_jobs_own_topic_has(told: Told) ->
 def test_behind_a_key_by_all_is_replayed_through_a_kill_and_nothing_is_left_behind(told: Told) -> None:
     held = checks(told.drilled)
     assert {each["verdict"] for each in held.values()} == {"held"}, told.drilled.out
-    written = int(held["replay"]["said"].split(" written")[0].split()[-1].replace(",", ""))
+    written = int(held["replay"]["text"].split(" written")[0].split()[-1].replace(",", ""))
     # What the checkpoint had written and not read is counted in the scratch run too.
     assert written > RECORDS + 2 * RECORDS
     assert json.loads(told.drilled.out)["figures"]["records compared"] > RECORDS + 2 * RECORDS
@@ -166,5 +166,5 @@ def test_a_job_with_key_by_lives_through_faults_and_all_behind_it_is_judged(brok
     assert not not_held(result), not_held(result)
     [output] = [check for check in result.checks if check.name == "output"]
     # Written for itself, counted behind that, and the copies of the one half.
-    assert int(output.said.split()[0].replace(",", "")) > 1_500 + 1_500 + 750
+    assert int(output.text.split()[0].replace(",", "")) > 1_500 + 1_500 + 750
     assert (scratch_on(broker.bootstrap_servers), list(tmp_path.iterdir())) == ([], [])

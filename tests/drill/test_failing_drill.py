@@ -40,7 +40,7 @@ def test_what_is_missing_and_what_is_there_twice_is_named(checks: Mapping[str, A
     output = checks["output"]
     assert output["verdict"] == "broken"
     assert {finding.partition(":")[0] for finding in output["findings"]} <= {"torn", "lost", "duplicated"}
-    assert f"{REPEATED} duplicated" in output["said"]
+    assert f"{REPEATED} duplicated" in output["text"]
 
 
 def test_what_is_missing_was_torn_from_its_transaction(checks: Mapping[str, Any]) -> None:

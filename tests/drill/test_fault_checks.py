@@ -36,6 +36,6 @@ def test_each_fault_that_did_not_strike_is_named_with_its_step_and_why() -> None
 
 
 def test_what_to_change_is_said() -> None:
-    said = judge_faults(injector(), FAULTS).said
+    said = judge_faults(injector(), FAULTS).text
     assert said.startswith("3 of 3 faults did not strike")
     assert all(option in said for option in ("--records", "--checkpoint-interval", "--faults", "--seed"))

@@ -32,7 +32,7 @@ def test_a_job_lives_through_its_faults_exactly_once(drilled: DrillResult) -> No
 
 def test_every_record_is_judged(drilled: DrillResult) -> None:
     (output,) = [check for check in drilled.checks if check.name == "output"]
-    assert output.said.startswith("2,000 records")
+    assert output.text.startswith("2,000 records")
 
 
 def test_the_timeline_tells_the_faults_and_the_checkpoints(drilled: DrillResult) -> None:

@@ -48,14 +48,14 @@ def test_a_counter_that_is_in_no_state_breaks_the_replay_and_is_told_of(drill: D
     done = drill()
     replay = checks(done)["replay"]
     assert (done.code, replay["verdict"]) == (1, "broken"), done.err
-    assert "150 disagrees" in replay["said"]
-    assert "a function that keeps something outside its state does not get it back" in replay["said"]
+    assert "150 disagrees" in replay["text"]
+    assert "a function that keeps something outside its state does not get it back" in replay["text"]
 
 
 @pytest.mark.proof
 def test_without_the_kill_it_passes_as_it_would_if_nothing_ever_failed(drill: Drill) -> None:
     replay = checks(drill("--no-interrupt"))["replay"]
-    assert (replay["verdict"], "it was not interrupted" in replay["said"]) == ("held", True)
+    assert (replay["verdict"], "it was not interrupted" in replay["text"]) == ("held", True)
 
 
 def test_how_long_the_run_took_to_come_back_from_the_kill_is_told(drill: Drill) -> None:
@@ -68,4 +68,4 @@ def test_a_drill_that_has_nothing_to_replay_has_not_held(drill: Drill) -> None:
     done = drill("--from", "latest")
     replay = checks(done)["replay"]
     assert (done.code, replay["verdict"]) == (2, "missed"), done.err
-    assert "Name an earlier checkpoint (--from), or give the job more input" in replay["said"]
+    assert "Name an earlier checkpoint (--from), or give the job more input" in replay["text"]

@@ -44,7 +44,7 @@ def test_output_of_input_that_the_job_need_not_have_read_yet_may_be_missing() ->
 
 
 def test_output_of_input_that_the_job_has_committed_may_not() -> None:
-    assert "1 lost" in check(expected("4", "5", "6"), found("1", "4"), required=2).said
+    assert "1 lost" in check(expected("4", "5", "6"), found("1", "4"), required=2).text
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_output_of_input_that_the_job_has_committed_may_not() -> None:
 def test_what_is_wrong_since_the_checkpoint_is_named(seen: tuple[str, ...], what: str) -> None:
     judgement = check(expected("4", "5", "6", "7"), found(*seen))
     assert judgement.verdict is CheckVerdict.BROKEN
-    assert what in judgement.said
+    assert what in judgement.text
 
 
 def test_keys_that_the_input_since_the_checkpoint_does_not_have_are_from_before() -> None:
@@ -75,7 +75,7 @@ def test_records_without_an_order_of_their_own_may_come_in_any(key: str | None) 
 @pytest.mark.parametrize("key", [None, "a"], ids=["no key", "a key of two input partitions"])
 def test_of_those_too_each_must_be_there(key: str | None) -> None:
     expecting = [*expected("4", "5", key=key), *expected("x", "y", key=key, partition=1)]
-    assert "1 lost" in check(expecting, found("1", "x", "5", "y", key=key)).said
+    assert "1 lost" in check(expecting, found("1", "x", "5", "y", key=key)).text
 
 
 def test_what_is_wrong_in_one_of_several_outputs_breaks_and_what_a_sink_does_not_rule_out_is_told() -> None:
@@ -83,7 +83,7 @@ def test_what_is_wrong_in_one_of_several_outputs_breaks_and_what_a_sink_does_not
     right = TopicVerdict(verdict_on("other", expected("5"), found("5")))
     lost = TopicVerdict(verdict_on("third", expected("6"), []))
     assert (
-        check_of("output", [doubled, right], "held").said
+        check_of("output", [doubled, right], "held").text
         == "held; besides 1 duplicated, which the sink does not rule out"
     )
     broken = check_of("output", [doubled, lost], "held")

@@ -58,8 +58,8 @@ def test_what_the_checkpoint_names_is_from_before_it_while_it_is_not_committed()
 def test_what_was_written_since_is_told_from_the_same_written_before() -> None:
     assert judge(forged("fg", "fg", "fg"), "fg").verdict is CheckVerdict.HELD
     doubled = judge(forged("fg", "fg", "fg", "fg"), "fg")
-    assert (doubled.verdict, doubled.said) == (CheckVerdict.BROKEN, "of the output: 2 duplicated")
-    assert judge(forged("fg", "fg"), "fg").said == "of the output: 2 lost"
+    assert (doubled.verdict, doubled.text) == (CheckVerdict.BROKEN, "of the output: 2 duplicated")
+    assert judge(forged("fg", "fg"), "fg").text == "of the output: 2 lost"
 
 
 def test_it_is_judged_where_the_job_has_deleted_what_it_had_read() -> None:

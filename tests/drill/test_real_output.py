@@ -125,7 +125,7 @@ def log_of(*transactions: Sequence[str], aborted: int = -1) -> ForgedLog:
 def test_what_was_written_since_the_checkpoint_once_holds() -> None:
     check = judge(log_of("ab", "cde", "fg", "hi"), {"out": "fghi"})
     assert check.verdict is CheckVerdict.HELD
-    assert check.said.startswith("4 records of out are what the replay makes, compared by position")
+    assert check.text.startswith("4 records of out are what the replay makes, compared by position")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_what_was_written_since_the_checkpoint_once_holds() -> None:
 )
 def test_what_is_wrong_right_behind_the_checkpoint_is_named(after: tuple[str, ...], named: str) -> None:
     check = judge(log_of("ab", "cde", *after), {"out": "fghi"})
-    assert (check.verdict, check.said) == (CheckVerdict.BROKEN, f"of the output: {named}")
+    assert (check.verdict, check.text) == (CheckVerdict.BROKEN, f"of the output: {named}")
 
 
 def test_without_its_transaction_the_end_of_what_is_there_is_judged() -> None:
@@ -155,21 +155,21 @@ def test_a_transaction_that_was_aborted_tells_nothing() -> None:
 
 def test_an_aborted_record_that_can_be_seen_is_named() -> None:
     check = judge(log_of("ab", "cde", "fghi", "f", aborted=3), {"out": "fghi"})
-    assert (check.verdict, check.said) == (CheckVerdict.BROKEN, "of the output: 1 aborted")
+    assert (check.verdict, check.text) == (CheckVerdict.BROKEN, "of the output: 1 aborted")
 
 
 def test_of_a_sink_that_promises_at_least_once_what_is_doubled_is_told_and_what_is_lost_is_broken() -> None:
     guarantee = DeliveryGuarantee.AT_LEAST_ONCE
     doubled = judge(log_of("ab", "cde", "fg", "fghi"), {"out": "fghi"}, guarantee=guarantee)
     assert doubled.verdict is CheckVerdict.HELD
-    assert doubled.said.endswith("besides 2 duplicated, which the sink does not rule out")
+    assert doubled.text.endswith("besides 2 duplicated, which the sink does not rule out")
     assert judge(log_of("ab", "cde", "fhi"), {"out": "fghi"}, guarantee=guarantee).verdict is CheckVerdict.BROKEN
 
 
 def test_of_a_sink_that_promises_nothing_nothing_is_judged() -> None:
     check = judge(log_of("ab"), {"out": "fghi"}, guarantee=DeliveryGuarantee.NONE)
     assert check.verdict is CheckVerdict.NOT_JUDGED
-    assert "'none' promises nothing" in check.said
+    assert "'none' promises nothing" in check.text
 
 
 def test_topics_that_a_function_chooses_are_judged_one_by_one() -> None:
@@ -177,20 +177,20 @@ def test_topics_that_a_function_chooses_are_judged_one_by_one() -> None:
     log.write(OTHER, "x", "e", "h")
     metadata = checkpoint(OUT, OTHER)
     assert judge(log, {"out": "fg", "other": "h"}, metadata=metadata).verdict is CheckVerdict.HELD
-    assert "1 lost" in judge(log, {"out": "fg", "other": "hi"}, metadata=metadata).said
+    assert "1 lost" in judge(log, {"out": "fg", "other": "hi"}, metadata=metadata).text
 
 
 def test_a_topic_that_no_checkpoint_names_is_said_to_be_left_out() -> None:
     check = judge(log_of("ab", "cd", "fg"), {"out": "fg", "new": "h"})
-    assert (check.verdict, "not judged: new" in check.said) == (CheckVerdict.HELD, True)
+    assert (check.verdict, "not judged: new" in check.text) == (CheckVerdict.HELD, True)
 
 
 def test_where_no_topic_is_known_nothing_is_judged() -> None:
-    assert "by a function" in judge(ForgedLog(), {"new": "h"}).said
+    assert "by a function" in judge(ForgedLog(), {"new": "h"}).text
 
 
 def test_where_nothing_was_written_since_there_is_nothing_to_compare() -> None:
-    assert "name an older one" in judge(log_of("ab", "cde"), {"out": ""}).said
+    assert "name an older one" in judge(log_of("ab", "cde"), {"out": ""}).text
 
 
 TWO = Bounds({IN: SubtaskIndex(0)}, {(SubtaskIndex(0), OUT): 10, (SubtaskIndex(1), OUT): 20})
@@ -232,7 +232,7 @@ def test_records_of_two_keys_that_changed_places_behind_the_checkpoint_are_reord
         {IN: Position(5)}, {IN: Position(7)}, {IN: Position(7)}, {OUT: (Position(0), Position(100))}
     )
     check = real_output(log, checkpoint(OUT), replay_range).judge(made, {})
-    assert (check.verdict, check.said) == (CheckVerdict.BROKEN, "of the output: 1 reordered")
+    assert (check.verdict, check.text) == (CheckVerdict.BROKEN, "of the output: 1 reordered")
 
 
 def test_what_may_have_stood_there_before_the_checkpoint_is_not_held_against_the_order_of_the_input() -> None:
@@ -263,7 +263,7 @@ def test_what_the_job_wrote_twice_is_found_where_only_positions_were_written_bef
     """What ended at 100 is from before; what its producer wrote then is from after, all of it."""
     log = log_of("ab", "fghi", "fghi")
     check = judge(log, {"out": "fghi"}, metadata=idle(log))
-    assert (check.verdict, check.said) == (CheckVerdict.BROKEN, "of the output: 4 duplicated")
+    assert (check.verdict, check.text) == (CheckVerdict.BROKEN, "of the output: 4 duplicated")
 
 
 def test_where_the_checkpoint_stood_is_known_by_when_the_transactions_before_it_had_ended() -> None:
@@ -275,12 +275,12 @@ def test_what_looks_the_same_on_an_unknown_side_of_the_checkpoint_is_not_judged(
     """It was written twice, or the job made the same before."""
     check = judge(log_of("ab", "fghi", "fghi"), {"out": "fghi"}, metadata=checkpoint())
     assert check.verdict is CheckVerdict.NOT_JUDGED
-    assert "4 that stand before them look the same" in check.said
+    assert "4 that stand before them look the same" in check.text
 
 
 def test_what_is_compared_by_value_only_is_said() -> None:
     check = judge(log_of("ab", "cde", "fghi"), {"out": "fghi"}, metadata=checkpoint())
-    assert "compared by value from the end, as nothing tells where the checkpoint stood for 9 records" in check.said
+    assert "compared by value from the end, as nothing tells where the checkpoint stood for 9 records" in check.text
 
 
 def test_a_tail_that_does_not_reach_back_to_the_checkpoint_is_not_all_that_is_read() -> None:
@@ -291,7 +291,7 @@ def test_a_tail_that_does_not_reach_back_to_the_checkpoint_is_not_all_that_is_re
     )
     made = [("out", Expected(Place(IN, 5 + number), b"a", value.encode())) for number, value in enumerate("fghi")]
     check = real_output(ClippedLog(log.logs, log.found), checkpoint(OUT), replay_range).judge(made, {})
-    assert (check.verdict, check.said) == (CheckVerdict.BROKEN, f"of the output: {399 * 4} duplicated")
+    assert (check.verdict, check.text) == (CheckVerdict.BROKEN, f"of the output: {399 * 4} duplicated")
 
 
 def at(checkpoint_id: int, attempt: int, *positions: int) -> CheckpointMetadata:
@@ -340,6 +340,6 @@ def test_of_topics_of_several_sinks_each_is_held_to_what_its_own_sink_promises()
         return RealOutput(topics, metadata, replay_range).judge(made, {})
 
     once, least, none = DeliveryGuarantee
-    assert (check(once, least).verdict, check(once, least).said) == (CheckVerdict.BROKEN, "of the output: 2 duplicated")
+    assert (check(once, least).verdict, check(once, least).text) == (CheckVerdict.BROKEN, "of the output: 2 duplicated")
     assert check(least, once).verdict is CheckVerdict.HELD
-    assert check(none, once).said.endswith("promises nothing, and such write to out")
+    assert check(none, once).text.endswith("promises nothing, and such write to out")

@@ -51,7 +51,7 @@ def test_what_was_missed_is_an_error_and_is_named_everywhere() -> None:
     suite = Xml.fromstring(report.junit(result))
     assert (suite.get("errors"), suite.get("failures"), suite.get("skipped")) == ("1", "0", "0")
     (error,) = suite.iter("error")
-    assert (error.get("message"), error.text) == (MISSED.said, MISSED.findings[0])
+    assert (error.get("message"), error.text) == (MISSED.text, MISSED.findings[0])
 
 
 def test_a_check_is_broken_by_any_finding() -> None:

@@ -144,7 +144,7 @@ def test_a_loss_that_was_settled_before_is_no_finding() -> None:
 
 def test_of_nothing_pending_nothing_is_wrong() -> None:
     check = judge_transactions([])
-    assert (check.verdict, check.said) == (CheckVerdict.HELD, "none is pending")
+    assert (check.verdict, check.text) == (CheckVerdict.HELD, "none is pending")
 
 
 def test_with_nothing_open_all_that_is_committed_must_be_visible() -> None:

@@ -249,7 +249,7 @@ def test_what_the_job_wrote_is_compared_as_far_as_it_can_be_seen(drilled: Drille
 
 
 def test_a_pending_transaction_is_told_and_not_committed(drilled: Drilled) -> None:
-    said = {each["name"]: each["said"] for each in drilled.result["checks"]}
+    said = {each["name"]: each["text"] for each in drilled.result["checks"]}
     assert drilled.pending > 0
     assert f"{drilled.pending} would commit" in said["transactions"]
     assert BrokerState.ONGOING in drilled.after.transactions.values()
@@ -283,7 +283,7 @@ def test_a_pending_transaction_that_the_broker_has_aborted_is_named_with_what_be
     drilled: Drilled,
 ) -> None:
     found = check(drilled.aborted, "transactions")
-    assert f"{drilled.pending} lost, would be written again" in found.said
+    assert f"{drilled.pending} lost, would be written again" in found.text
     assert re.search(r"@5: lost, would be written again: .*CompleteAbort.*from checkpoint \d", found.findings[0])
 
 

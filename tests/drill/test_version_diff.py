@@ -35,7 +35,7 @@ COUNTS = [made(n, b"%d" % n, b"k%d" % (n % 3), n % 2) for n in range(12)]
 def test_the_same_output_holds() -> None:
     found = differing(COUNTS, COUNTS)
     assert (found.check().verdict, found.same) == (CheckVerdict.HELD, 12)
-    assert found.check().said == "old.py and new.py make the same 12 records"
+    assert found.check().text == "old.py and new.py make the same 12 records"
 
 
 def test_in_which_order_input_partitions_were_read_is_no_difference() -> None:
@@ -47,7 +47,7 @@ def test_another_value_is_named_by_input_record_and_key_with_both_values() -> No
     assert found.findings == (
         "another value: in[0]@8, key 'a', to out: old.py makes value '2', new.py makes value '3'",
     )
-    assert found.check().said == "the versions differ: 1 with another value; 1 the same"
+    assert found.check().text == "the versions differ: 1 with another value; 1 the same"
 
 
 def test_a_record_of_one_version_only_is_named_with_the_version() -> None:
@@ -112,7 +112,7 @@ def test_a_version_that_fails_where_the_other_does_not_is_a_difference_that_name
         check = failed(*pair)
         assert check is not None
         assert (check.verdict, check.findings) == (CheckVerdict.BROKEN, ("in[0]@3: map raised",))
-        assert check.said.startswith("new.py fails on a record that old.py takes")
+        assert check.text.startswith("new.py fails on a record that old.py takes")
     assert failed(good, good) is None
 
 

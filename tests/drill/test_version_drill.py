@@ -136,7 +136,7 @@ def test_the_record_in_which_they_differ_is_named_with_its_key_and_both_values(v
         f"another value: {place_of(versions, ODD)}, key '{key}', to {versions.name}-out: {versions.old} makes value "
         f"'{ODD} is number {total}', {other} makes value 'odd'"
     )
-    assert output_of(done)["said"].startswith("the versions differ: 1 with another value; ")
+    assert output_of(done)["text"].startswith("the versions differ: 1 with another value; ")
     assert [each.get("name") for each in Xml.parse(junit).iter("testcase") if each.find("failure") is not None] == [
         "output"
     ]
@@ -147,7 +147,7 @@ def test_a_record_on_which_only_one_version_fails_is_named(versions: Versions) -
     done = versions.drill(other)
     assert done.code == 1, done.out + done.err
     check = output_of(done)
-    assert check["said"].startswith(f"{other} fails on a record that {versions.old} takes")
+    assert check["text"].startswith(f"{other} fails on a record that {versions.old} takes")
     (finding,) = check["findings"]
     assert place_of(versions, ODD) in finding
     assert "ZeroDivisionError" in finding
@@ -171,7 +171,7 @@ def test_a_state_that_the_other_version_has_no_more_is_refused_unless_it_is_drop
     assert "--drop-states count" in error
     dropped = versions.drill(other, "--drop-states", "count")
     assert dropped.code == 1, dropped.out + dropped.err
-    assert f"{other} leaves count behind and begins total empty" in result(dropped)["checks"][0]["said"]
+    assert f"{other} leaves count behind and begins total empty" in result(dropped)["checks"][0]["text"]
     assert result(dropped)["figures"]["with another value, records"] == SINCE
 
 

@@ -8,7 +8,7 @@ from twopc.error_policy import ErrorPolicy, Skip
 from twopc.errors import UserCodeError
 from twopc.kafka.dead_letter import DeadLetter
 from twopc.kafka.sink import KafkaSink
-from twopc.protocol.record_errors import COUNTS_MAX, OTHERS, RecordErrorCount, RecordErrorKind, said_of, summed
+from twopc.protocol.record_errors import COUNTS_MAX, OTHERS, RecordErrorCount, RecordErrorKind, summed, texts_of
 from twopc.record import Batch, ErrorStage, RecordError
 from twopc.runtime.record_errors import MESSAGE_MAX, REPORTED_MAX, RecordErrors
 from twopc.stand_ins import PassedTime
@@ -72,8 +72,8 @@ def test_counts_of_several_subtasks_are_summed_by_source_and_operator() -> None:
 
 def test_a_line_of_text_has_the_greatest_counts_and_the_sum_of_the_others() -> None:
     counts = [RecordErrorCount("a", name, number, number == 5) for number, name in enumerate("defgh", 1)]
-    assert said_of(counts[:1]) == ("1 skipped of 'a' in d",)
-    assert said_of(counts) == (
+    assert texts_of(counts[:1]) == ("1 skipped of 'a' in d",)
+    assert texts_of(counts) == (
         "5 skipped and 1 dead letter of 'a' in h",
         "4 skipped of 'a' in g",
         "3 skipped of 'a' in f",

@@ -92,8 +92,8 @@ def stop(data_dir: DataDir, output: OutputOption = Output.TEXT) -> None:
         _tell(output, {"stopped": False, "data_dir": str(data_dir)}, f"not running in {data_dir}")
         return
     broker.stop()
-    told = {"stopped": True, "bootstrap_servers": broker.bootstrap_servers, "data_dir": str(broker.data_dir)}
-    _tell(output, told, f"stopped {broker.bootstrap_servers}")
+    answer = {"stopped": True, "bootstrap_servers": broker.bootstrap_servers, "data_dir": str(broker.data_dir)}
+    _tell(output, answer, f"stopped {broker.bootstrap_servers}")
 
 
 def _tell(output: Output, body: dict[str, Any], sentence: str) -> None:

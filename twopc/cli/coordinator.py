@@ -98,8 +98,8 @@ def start(
     with tracing, metrics or nullcontext():
         bound = server.start()
         if output is Output.JSON:
-            said = {"address": bound, "pid": os.getpid(), "checkpoint_dir": store.identity}
-            typer.echo(json.dumps(said | ({} if metrics is None else {"metrics": metrics.address})))
+            answer = {"address": bound, "pid": os.getpid(), "checkpoint_dir": store.identity}
+            typer.echo(json.dumps(answer | ({} if metrics is None else {"metrics": metrics.address})))
         else:
             typer.echo(bound)
         ended.wait()

@@ -132,21 +132,21 @@ def drill(
         most = None if max_recovery is None else _seconds(max_recovery)
         access = read_kafka_config(Path(settings.kafka_config) if settings.kafka_config else None)
         with interruptible(), _shown(quiet) as view:
-            told = _Told(lambda what: _say(what, quiet), None if view is None else view.note)
+            listener = _Listener(lambda what: _say(what, quiet), None if view is None else view.note)
             if faults:
-                chosen = _seed(seed, told.say)
+                chosen = _seed(seed, listener.say)
                 load = Load(records=records, sample=sample, copy=copy)
                 size = PARALLELISM if parallelism is None else parallelism
                 fault_plan = FaultDrillPlan(job_file, faults, chosen, load, size, scratch_dir, access, most)
-                result = fault_drill(fault_plan, settings, say=told.say, on_event=told.on_event)
+                result = fault_drill(fault_plan, settings, say=listener.say, on_event=listener.on_event)
             elif against is not None:
                 version_plan = VersionPlan(job_file, against, checkpoint_dir, restore_from, scratch_dir, access)
-                result = version_drill(version_plan, settings, say=told.say)
+                result = version_drill(version_plan, settings, say=listener.say)
             else:
                 plan = RestorePlan(
                     job_file, checkpoint_dir, restore_from, parallelism, scratch_dir, access, interrupt, most
                 )
-                result = restore_drill(plan, settings, say=told.say, on_event=told.on_event)
+                result = restore_drill(plan, settings, say=listener.say, on_event=listener.on_event)
         if junit is not None:
             junit.write_text(report.junit(result), "utf-8")
     except (TwoPhaseCommitError, OSError) as error:
@@ -183,7 +183,7 @@ def _refuse_beside_against(against: str | None, options: Mapping[str, object]) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Listener:
     """The listener to a drill's progress."""
 
     say: Callable[[str], None]

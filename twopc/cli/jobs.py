@@ -115,8 +115,8 @@ def rescale(
         outcome = client.rescale(job, parallelism, timeout=wait_seconds(timeout))
     seconds = time.monotonic() - began
     if output is Output.JSON:
-        said = asdict(outcome) | {"job": job, "parallelism": parallelism, "seconds": round(seconds, 3)}
-        typer.echo(json.dumps(said))
+        answer = asdict(outcome) | {"job": job, "parallelism": parallelism, "seconds": round(seconds, 3)}
+        typer.echo(json.dumps(answer))
     elif outcome.before == parallelism:
         typer.echo(f"{job}: runs with {parallelism} subtasks already, as attempt {outcome.attempt}")
     else:

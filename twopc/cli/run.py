@@ -25,7 +25,7 @@ from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
 from twopc.loader.py_files import use_py_files
 from twopc.logs import configure_logging, prints_on_stderr
-from twopc.protocol.record_errors import said_of
+from twopc.protocol.record_errors import texts_of
 
 
 @shared_options(given=run_options(leave_out=("log_level", "log_format")), spark_conf=spark_conf)
@@ -114,7 +114,7 @@ def _print_report(report: RunReport, output: JobOutput) -> None:
         how = "stopped with a last checkpoint" if report.checkpoints_completed else "stopped, without a checkpoint"
     typer.echo(
         f"{report.job}: {how}; {report.records_in:,} records in, {report.records_out:,} out"
-        f"{''.join(f', {said}' for said in said_of(report.record_errors))}"
+        f"{''.join(f', {text}' for text in texts_of(report.record_errors))}"
         f"{f' in the last of {report.attempts} attempts' if report.attempts > 1 else ''}; "
         f"{report.checkpoints_completed} checkpoint{'' if report.checkpoints_completed == 1 else 's'} completed"
         f"{f', the last {report.last_checkpoint_id}' if report.last_checkpoint_id else ''}; {report.seconds:.1f} s"

@@ -72,9 +72,9 @@ def write_topic(
     if sys.stdin.isatty():
         typer.echo("one record a line; Ctrl-D ends", err=True)
     written, interrupted = _write(cluster, topic, partition, records(sys.stdin.buffer, lines, extra))
-    told = {"topic": topic, "records": written}
+    answer = {"topic": topic, "records": written}
     typer.echo(
-        json.dumps(told) if output is Output.JSON else f"{topic}: {written:,} record{'s'[: written != 1]} written"
+        json.dumps(answer) if output is Output.JSON else f"{topic}: {written:,} record{'s'[: written != 1]} written"
     )
     if interrupted:
         raise typer.Exit(INTERRUPTED)

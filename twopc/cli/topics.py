@@ -163,8 +163,8 @@ def _print_count(cluster: Cluster, topic: str, ranges: Ranges, committed: bool, 
     for message in _rows(read(cluster, ranges, committed=committed)):
         counts[message.partition()] += 1
     total = sum(counts.values())
-    told = {"topic": topic, "records": total, "partitions": counts}
-    _tell(output, told, f"{topic}: {total:,} record{'' if total == 1 else 's'}")
+    answer = {"topic": topic, "records": total, "partitions": counts}
+    _tell(output, answer, f"{topic}: {total:,} record{'' if total == 1 else 's'}")
 
 
 def _chosen(ranges: Ranges, topic: str, partition: int | None) -> Ranges:

@@ -22,7 +22,7 @@ from twopc.errors import NotJudged, TwoPhaseCommitError
 from twopc.kafka.clients.config_file import read_kafka_config
 from twopc.listing import listed
 from twopc.loader.job_loader import in_its_folder, load_job
-from twopc.protocol.record_errors import said_of
+from twopc.protocol.record_errors import texts_of
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.junit import junit as junit_text
 from twopc.verify.plan import VerifyPlan, plan_of
@@ -135,12 +135,12 @@ def _watched(quiet: bool) -> Iterator[ProgressCallback]:
 
 
 def _show(plan: VerifyPlan, report: Report) -> None:
-    for said in report.left_out:
-        typer.echo(f"note: {said}")
-    for said in report.unseen:
-        typer.echo(f"not judged: {said}")
+    for reason in report.left_out:
+        typer.echo(f"note: {reason}")
+    for reason in report.unseen:
+        typer.echo(f"not judged: {reason}")
     if report.record_errors:
-        typer.echo(f"went wrong and is left out, as its policy says: {'; '.join(said_of(report.record_errors))}")
+        typer.echo(f"went wrong and is left out, as its policy says: {'; '.join(texts_of(report.record_errors))}")
     for verdict in report.verdicts:
         rows = [(kind.value, f"{count:,}", kind.meaning) for kind in Kind if (count := verdict.counts.get(kind))]
         if rows:

@@ -19,7 +19,7 @@ from twopc import events
 from twopc.cli.view_state import RunView
 from twopc.logs import LineStream
 from twopc.protocol.ids import NO_CHECKPOINT
-from twopc.protocol.record_errors import said_of
+from twopc.protocol.record_errors import texts_of
 
 LINE_SECONDS = 2.0
 _WRONG = events.AttemptFenced | events.CheckpointAborted | events.RecordFailed
@@ -74,18 +74,18 @@ class PlainLines:
         self._last_line = -LINE_SECONDS
 
     def note(self, event: events.Event) -> None:
-        for told, note in self._view.note(event):
-            self._write(note, told)
+        for subject, note in self._view.note(event):
+            self._write(note, subject)
         if isinstance(event, events.CheckpointAborted):
             what = f"checkpoint {event.checkpoint_id}" if event.checkpoint_id else f"requested {event.kind}"
             self._write(f"{what} aborted: {event.message}", event)
         elif isinstance(event, events.CheckpointCompleted) and time.monotonic() - self._last_line >= LINE_SECONDS:
-            said = f"checkpoint {event.checkpoint_id} completed in {event.duration_ms:.0f} ms"
+            line = f"checkpoint {event.checkpoint_id} completed in {event.duration_ms:.0f} ms"
             # The first may be there before a subtask has told a figure: then the next one tells them.
             if self._view.has_figures:
                 self._last_line = time.monotonic()
-                said = f"{said}; {_figures(self._view)}"
-            self._write(said, event)
+                line = f"{line}; {_figures(self._view)}"
+            self._write(line, event)
 
     def _write(self, text: str, event: events.Event) -> None:
         level = logging.WARNING if isinstance(event, _WRONG) else logging.INFO
@@ -96,7 +96,7 @@ class PlainLines:
 
 def _figures(view: RunView) -> str:
     lag = "unknown" if view.lag is None else f"{view.lag:,}"
-    counts = "".join(f", {said}" for said in said_of(view.record_errors))
+    counts = "".join(f", {text}" for text in texts_of(view.record_errors))
     return f"{view.records_in:,} in, {view.records_out:,} out, {view.rate:,.0f}/s, lag {lag}{counts}"
 
 
@@ -108,7 +108,7 @@ def render(view: RunView) -> RenderableType:
         f"  attempt {view.attempt}   in {view.records_in:,}   out {view.records_out:,}   ",
         (f"{view.rate:,.0f} records/s", "bold green"),
         f"   lag {lag}   checkpoints completed {view.completed}",
-        *((f"   {said}", "bold yellow") for said in said_of(view.record_errors)),
+        *((f"   {text}", "bold yellow") for text in texts_of(view.record_errors)),
     )
     return Group(head, _subtasks(view), _checkpoints(view), *_pauses(view), *_notes(view))
 
@@ -148,8 +148,8 @@ def _pauses(view: RunView) -> list[Text]:
     p50, p99 = view.pauses.percentile(0.5), view.pauses.percentile(0.99)
     if p50 is None or p99 is None:
         return []
-    said = f"pauses of the data loops   p50 {p50:.0f} ms   p99 {p99:.0f} ms   {view.pauses}"
-    return [Text(said, style="dim")]
+    line = f"pauses of the data loops   p50 {p50:.0f} ms   p99 {p99:.0f} ms   {view.pauses}"
+    return [Text(line, style="dim")]
 
 
 def _notes(view: RunView) -> list[Text]:

@@ -144,22 +144,22 @@ class RunView:
         The start of an attempt is told when something comes of it. Nothing does of one that is refused, or that only
         cleans up behind the last.
         """
-        told = self._told(event)
-        self.notes += [(each.time_ms, text) for each, text in told]
+        notes = self._notes_of(event)
+        self.notes += [(each.time_ms, text) for each, text in notes]
         self._fold(event)
-        return told
+        return notes
 
-    def _told(self, event: events.Event) -> list[tuple[events.Event, str]]:
-        told: list[tuple[events.Event, str]] = []
+    def _notes_of(self, event: events.Event) -> list[tuple[events.Event, str]]:
+        notes: list[tuple[events.Event, str]] = []
         started, self._unannounced = self._unannounced, None
         if isinstance(event, events.AttemptStarted):
             self._unannounced = event
         elif started is not None and not isinstance(event, events.AttemptFailed):
-            told.append((started, f"attempt {started.attempt} started"))
+            notes.append((started, f"attempt {started.attempt} started"))
         note = self._slow_note(event) if isinstance(event, events.SubtaskProgress) else note_of(event)
         if note is not None:
-            told.append((event, note))
-        return told
+            notes.append((event, note))
+        return notes
 
     def _slow_note(self, event: events.SubtaskProgress) -> str | None:
         line, slow = self.subtasks.setdefault(event.subtask, SubtaskLine()), event.progress.slow

@@ -64,7 +64,7 @@ def judge_faults(injector: FaultInjector, planned: Sequence[Fault]) -> Check:
         CheckVerdict.MISSED,
         f"{len(missed)} of {len(planned)} faults did not strike before the job had ended: drill with more --records, a "
         "shorter --checkpoint-interval, fewer --faults, or another --seed",
-        tuple(f"missed: {fault}: {said}" for fault, said in zip(missed, why, strict=True)),
+        tuple(f"missed: {fault}: {reason}" for fault, reason in zip(missed, why, strict=True)),
     )
 
 
@@ -91,8 +91,8 @@ def judge_output(verdicts: Mapping[str, Verdict], job: DrillJob) -> Check:
     if not promised:
         every = merged("", list(verdicts.values()))
         counts = ", ".join(f"{count} {kind.value}" for kind, count in every.counts.items())
-        said = f"the sink promises nothing ({DeliveryGuarantee.NONE.value}): {counts or 'nothing is wrong with it'}"
-        return Check(OUTPUT, CheckVerdict.NOT_JUDGED, said, tuple(map(str, every.findings)))
+        text = f"the sink promises nothing ({DeliveryGuarantee.NONE.value}): {counts or 'nothing is wrong with it'}"
+        return Check(OUTPUT, CheckVerdict.NOT_JUDGED, text, tuple(map(str, every.findings)))
     once = "each at least once" if any(each.allowed for each in promised) else "each exactly once and in order"
     matched = sum(each.verdict.matched for each in promised)
     left_out = [

@@ -114,11 +114,11 @@ class TopicVerdict:
 def check_of(name: str, every: Sequence[TopicVerdict], held: str) -> Check:
     """Return the verdicts on outputs as one check; what a sink does not promise to keep out is told."""
     counts = merged("", [each.verdict for each in every]).counts
-    told = ", ".join(f"{count} {kind.value}" for kind, count in counts.items())
+    listing = ", ".join(f"{count} {kind.value}" for kind, count in counts.items())
     findings = [finding for each in every for finding in each.wrong]
-    if told and not findings:
-        return Check(name, CheckVerdict.HELD, f"{held}; besides {told}, which the sink does not rule out")
-    return Check.of(name, findings, held=held, broken=f"of the output: {told}")
+    if listing and not findings:
+        return Check(name, CheckVerdict.HELD, f"{held}; besides {listing}, which the sink does not rule out")
+    return Check.of(name, findings, held=held, broken=f"of the output: {listing}")
 
 
 def begins_at(expected: Sequence[int], required: int, found: Sequence[int]) -> int:

@@ -187,6 +187,6 @@ def _promises_nothing(topics: Sequence[str]) -> str:
 
 
 def _left_out(unknown: set[str], without_promise: Sequence[str]) -> str:
-    said = [f"{', '.join(sorted(unknown))}, unknown when the drill began"] if unknown else []
-    said += [_promises_nothing(without_promise)] if without_promise else []
-    return f"; not judged: {'; '.join(said)}" if said else ""
+    parts = [f"{', '.join(sorted(unknown))}, unknown when the drill began"] if unknown else []
+    parts += [_promises_nothing(without_promise)] if without_promise else []
+    return f"; not judged: {'; '.join(parts)}" if parts else ""

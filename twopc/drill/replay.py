@@ -238,7 +238,7 @@ class Replay:
             return _proving_nothing(check_of(REPLAY, verdicts, f"{held}; but it was not interrupted: {_NO_KILL}"))
         check = check_of(REPLAY, verdicts, f"{held}, though every process was killed in the middle")
         if check.verdict is CheckVerdict.BROKEN:
-            check = replace(check, said=f"{check.said}; {_AFTER_KILL}")
+            check = replace(check, text=f"{check.text}; {_AFTER_KILL}")
         return check
 
     def _verdict(

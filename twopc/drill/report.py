@@ -18,7 +18,7 @@ def text(result: DrillResult) -> str:
     verdicts = max(len(verdict.value) for verdict in CheckVerdict)
     lines = [f"{result.drill} drill of job {result.job}, {result.subject}: {summary(result)}"]
     for check in result.checks:
-        lines.append(f"  {check.name:<{width}}  {check.verdict.value:<{verdicts}}  {check.said}")
+        lines.append(f"  {check.name:<{width}}  {check.verdict.value:<{verdicts}}  {check.text}")
         lines += [f"  {'':<{width}}  - {finding}" for finding in _shown(check)]
     wide = max((len(name) for name in result.figures), default=0)
     lines += [f"  {name:<{wide}}  {_number(value)}" for name, value in result.figures.items()]
@@ -47,14 +47,14 @@ def junit(result: DrillResult) -> str:
         skipped=str(len(result.named(CheckVerdict.NOT_JUDGED))),
         time=f"{result.seconds:.3f}",
     )
-    told = Xml.SubElement(suite, "properties")
+    properties = Xml.SubElement(suite, "properties")
     for name, value in {"subject": result.subject, "began": result.began, **result.settings}.items():
-        Xml.SubElement(told, "property", name=name, value=_plain(str(value)))
+        Xml.SubElement(properties, "property", name=name, value=_plain(str(value)))
     for check in result.checks:
         case = Xml.SubElement(suite, "testcase", classname=f"{result.drill}.{result.job}", name=check.name)
         outcome = _OUTCOMES.get(check.verdict)
         if outcome is not None:
-            Xml.SubElement(case, outcome, message=_plain(check.said)).text = _plain("\n".join(check.findings))
+            Xml.SubElement(case, outcome, message=_plain(check.text)).text = _plain("\n".join(check.findings))
     return Xml.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
@@ -77,6 +77,6 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
-def _plain(said: str) -> str:
+def _plain(raw: str) -> str:
     """XML has no control characters."""
-    return "".join(each if each.isprintable() or each == "\n" else " " for each in said)
+    return "".join(each if each.isprintable() or each == "\n" else " " for each in raw)

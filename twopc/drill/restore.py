@@ -163,7 +163,7 @@ class _Drill:
 
     def _note(self, check: Check) -> None:
         self._checks.append(check)
-        self._tell(f"{check.name}: {check.verdict.value}: {check.said}")
+        self._tell(f"{check.name}: {check.verdict.value}: {check.text}")
 
     def _tell(self, what: str) -> None:
         self._timeline.say("drill", what)

@@ -21,7 +21,9 @@ POSITIONS, TRANSACTIONS = "positions", "transactions"
 
 def judge_positions(held: Sequence[PartitionPosition], statuses: Sequence[OffsetStatus]) -> Check:
     """Whether every position can still be read from, by what the brokers say of each."""
-    findings = [said for pair in zip(held, statuses, strict=True) if (said := _position_finding(*pair)) is not None]
+    findings = [
+        finding for pair in zip(held, statuses, strict=True) if (finding := _position_finding(*pair)) is not None
+    ]
     return Check.of(
         POSITIONS,
         findings,
@@ -109,18 +111,18 @@ def prospects(
 def judge_transactions(found: Iterable[TransactionProspect]) -> Check:
     """Whether every pending transaction would be committed, is, or would be written again exactly."""
     every = list(found)
-    said = ", ".join(
+    partitions = ", ".join(
         f"{count} {prospect.value}"
         for prospect in Prospect
         if (count := sum(each.prospect is prospect for each in every))
     )
     if any(each.prospect is Prospect.UNDECIDED for each in every):
-        return Check.not_judged(TRANSACTIONS, f"the broker has not decided yet: {said}")
+        return Check.not_judged(TRANSACTIONS, f"the broker has not decided yet: {partitions}")
     lost = [str(each) for each in every if each.prospect is Prospect.LOST]
     if lost:
-        return Check(TRANSACTIONS, CheckVerdict.BROKEN, said, tuple(lost))
+        return Check(TRANSACTIONS, CheckVerdict.BROKEN, partitions, tuple(lost))
     noted = [str(each) for each in every if each.prospect is Prospect.WOULD_REWRITE]
-    return Check(TRANSACTIONS, CheckVerdict.HELD, said or "none is pending", tuple(noted))
+    return Check(TRANSACTIONS, CheckVerdict.HELD, partitions or "none is pending", tuple(noted))
 
 
 def _is_lost(verdict: transaction_verdict.Verdict) -> bool:

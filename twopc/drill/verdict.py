@@ -32,11 +32,11 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One promise, and how it fared. `said` is one sentence; `findings` name each thing that is wrong."""
+    """One promise, and how it fared. `text` is one sentence; `findings` name each thing that is wrong."""
 
     name: str
     verdict: CheckVerdict
-    said: str
+    text: str
     findings: tuple[str, ...] = ()
 
     @classmethod

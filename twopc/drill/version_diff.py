@@ -55,14 +55,16 @@ class VersionDiff:
     @property
     def figures(self) -> dict[str, float]:
         names = ("with another value", "only of the job", "only of the other", "in another order")
-        told = {"the same": self.same, **dict(zip(names, self._counted(), strict=True))}
-        return {f"{name}, records": float(count) for name, count in told.items()}
+        figures = {"the same": self.same, **dict(zip(names, self._counted(), strict=True))}
+        return {f"{name}, records": float(count) for name, count in figures.items()}
 
     def check(self) -> Check:
         names = ("with another value", f"only of {self.one}", f"only of {self.other}", "in another order")
-        told = ", ".join(f"{count:,} {name}" for name, count in zip(names, self._counted(), strict=True) if count)
+        listing = ", ".join(f"{count:,} {name}" for name, count in zip(names, self._counted(), strict=True) if count)
         held = f"{self.one} and {self.other} make the same {self.same:,} records"
-        return Check.of(OUTPUT, self.findings, held=held, broken=f"the versions differ: {told}; {self.same:,} the same")
+        return Check.of(
+            OUTPUT, self.findings, held=held, broken=f"the versions differ: {listing}; {self.same:,} the same"
+        )
 
     def _counted(self) -> tuple[int, int, int, int]:
         count = Counter(self.counts)
@@ -87,8 +89,8 @@ def failed(one: VersionOutput, other: VersionOutput) -> Check | None:
     """Return what is to be said if one of both failed on a record: it differs there, and is not compared."""
     for bad, good in ((one, other), (other, one)):
         if bad.failure and not good.failure:
-            said = f"{bad.version} fails on a record that {good.version} takes, so that their output is not compared"
-            return Check(OUTPUT, CheckVerdict.BROKEN, said, (bad.failure,))
+            text = f"{bad.version} fails on a record that {good.version} takes, so that their output is not compared"
+            return Check(OUTPUT, CheckVerdict.BROKEN, text, (bad.failure,))
     return None
 
 
@@ -96,15 +98,15 @@ def failed(one: VersionOutput, other: VersionOutput) -> Check | None:
 class _Example:
     place: Place
     kind: str
-    said: str
+    text: str
 
 
 def _first(examples: Iterable[_Example]) -> Iterator[str]:
-    told = Counter[str]()
+    count = Counter[str]()
     for each in sorted(examples):
-        told[each.kind] += 1
-        if told[each.kind] <= EXAMPLES:
-            yield each.said
+        count[each.kind] += 1
+        if count[each.kind] <= EXAMPLES:
+            yield each.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,8 +88,8 @@ class _Drill:
         )
 
     def _left_out(self) -> dict[str, str]:
-        said = dict.fromkeys(said for each in (self._one, self._other) for said in each.drilled.left_out)
-        return {"not compared": "; ".join(said)} if said else {}
+        reasons = dict.fromkeys(reasons for each in (self._one, self._other) for reasons in each.drilled.left_out)
+        return {"not compared": "; ".join(reasons)} if reasons else {}
 
     def _judged(self, one: VersionOutput, other: VersionOutput) -> tuple[Check, dict[str, float]]:
         if one.failure and other.failure:
@@ -142,7 +142,7 @@ class _Drill:
         held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
         check = judge_positions(held, self._one.drilled.offset_statuses(held))
         if check.verdict is not CheckVerdict.HELD:
-            raise NotJudged(f"checkpoint {metadata.checkpoint_id}: {check.said}: {listed(check.findings)}")
+            raise NotJudged(f"checkpoint {metadata.checkpoint_id}: {check.text}: {listed(check.findings)}")
         return self._one.drilled.input_ranges()
 
     def _tell(self, what: str) -> None:
@@ -155,6 +155,6 @@ def _failures(*outputs: VersionOutput) -> str:
 
 
 def _state_told(version: Version, dropped: frozenset[str], new: Sequence[str]) -> str:
-    told = [f"leaves {', '.join(sorted(dropped))} behind"] if dropped else []
-    told += [f"begins {', '.join(new)} empty, which the checkpoint does not have"] if new else []
-    return f"{version.file} {' and '.join(told) or 'has all states of the checkpoint'}"
+    parts = [f"leaves {', '.join(sorted(dropped))} behind"] if dropped else []
+    parts += [f"begins {', '.join(new)} empty, which the checkpoint does not have"] if new else []
+    return f"{version.file} {' and '.join(parts) or 'has all states of the checkpoint'}"

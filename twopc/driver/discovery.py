@@ -71,8 +71,8 @@ def announced(job: str, store: CheckpointStore, address: str, token: str) -> Ite
     except ConfigurationError as error:
         log.warning("%s: %s", _UNKNOWN, error)
     except OSError as error:
-        said = "%s: %s can't be written (%s): name another folder with %s"
-        log.warning(said, _UNKNOWN, path, error.strerror, STATE_VARIABLE)
+        text = "%s: %s can't be written (%s): name another folder with %s"
+        log.warning(text, _UNKNOWN, path, error.strerror, STATE_VARIABLE)
     try:
         yield
     finally:

@@ -192,10 +192,10 @@ class InputWatch:
     def _tell_hidden(self, hidden: Sequence[HiddenInput]) -> Iterator[Notice]:
         """Tell what was hidden at the last look, too: transactions that end by themselves are nobody's concern."""
         self._hidden = frozenset(each.place for each in hidden)
-        told = self._told & self._hidden
-        lasting = [each for each in hidden if each.cause and each.place not in told]
+        known = self._told & self._hidden
+        lasting = [each for each in hidden if each.cause and each.place not in known]
         yield from told_of(self.context, lasting)
-        self._told = told | {each.place for each in lasting}
+        self._told = known | {each.place for each in lasting}
 
     def _tell_apart(self, keys: KeysNow | None) -> Iterator[Notice]:
         """Tell of keys once; they are asked for until there is something to tell, or nothing more to find out."""

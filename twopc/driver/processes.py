@@ -35,7 +35,7 @@ class ProcessSubtasks:
 
     def __init__(self, processes: Sequence[subprocess.Popen[str]]) -> None:
         self._processes = processes
-        self._said = [pass_on(process.stdout) for process in processes if process.stdout is not None]
+        self._output_readers = [pass_on(process.stdout) for process in processes if process.stdout is not None]
 
     def wait(self, timeout: float) -> bool:
         return self._wait_for(any, timeout)
@@ -87,7 +87,7 @@ class ProcessSubtasks:
 
     def _await_last_words(self) -> None:
         deadline = time.monotonic() + LAST_WORDS_SECONDS
-        for thread in self._said:
+        for thread in self._output_readers:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 

@@ -94,8 +94,8 @@ def run(
         events: queue.Queue[Event] = queue.Queue()
         counting = closing.enter_context(metrics_served(settings, coordinator, definition.name))
         tracing = closing.enter_context(traces_of(settings))
-        told = combined_listener(combined_listener(on_event, counting), tracing)
-        watch = EventWatch(coordinator.events or client, definition.name, events.put, told)
+        listener = combined_listener(combined_listener(on_event, counting), tracing)
+        watch = EventWatch(coordinator.events or client, definition.name, events.put, listener)
         host = host or _host(definition.name, settings, job_file, signals)
         closing.callback(host.close)
         with suppress(StoppedEarly):

@@ -42,8 +42,8 @@ class Shortage:
 
     look_at: float = 0.0
     _since: float | None = None
-    _said: str = ""
-    _said_at: float = 0.0
+    _logged: str = ""
+    _logged_at: float = 0.0
 
     def worth_saying(self, shortage: str | None, now: float) -> bool:
         """Take in what the subtasks lack now; return whether to say it."""
@@ -52,9 +52,9 @@ class Shortage:
             return False
         self._since = now if self._since is None else self._since
         patient = now - self._since < SHORTAGE_PATIENCE_SECONDS
-        if patient or (shortage == self._said and now - self._said_at < SHORTAGE_AGAIN_SECONDS):
+        if patient or (shortage == self._logged and now - self._logged_at < SHORTAGE_AGAIN_SECONDS):
             return False
-        self._said, self._said_at = shortage, now
+        self._logged, self._logged_at = shortage, now
         return True
 
 
@@ -256,8 +256,8 @@ class Supervision:
             case FindRoom():
                 yield from self.rescaling.answered(effect, answer)
             case RefuseRescale() | NoteInput() | RequestStop() if isinstance(answer, Exception):
-                level, said = _FAILURES[type(effect)]
-                yield Log(level, f"{said}: {answer}")
+                level, text = _FAILURES[type(effect)]
+                yield Log(level, f"{text}: {answer}")
             case RequestStop() if self._stop is not None:
                 self._stop.accepted = True
             case FindShortage() if not isinstance(answer, Exception) and self._shortage.worth_saying(answer, now):

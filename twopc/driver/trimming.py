@@ -31,7 +31,7 @@ class TrimSchedule:
 
     due_at: float = 0.0
     _under_way: bool = False
-    _said: bool = False
+    _is_logged: bool = False
 
     def due(self, context: JobContext, completed: int, now: float) -> Iterator[Action[Any]]:
         """Yield what is to be done now; so many checkpoints of the attempt have completed."""
@@ -49,8 +49,8 @@ class TrimSchedule:
         self._under_way = False
         self.due_at = now + TRIM_PAUSE_SECONDS
         if answer is not None:
-            level = logging.DEBUG if self._said else logging.WARNING
-            self._said = True
+            level = logging.DEBUG if self._is_logged else logging.WARNING
+            self._is_logged = True
             yield Log(level, f"records that the job has read of its own topics were not deleted: {answer}")
 
 

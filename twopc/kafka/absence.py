@@ -39,5 +39,7 @@ def _all_missing(definition: JobDefinition, settings: RunSettings) -> TopicsMiss
             found = client.topics(topics)
         if missing := [topic for topic in topics if topic not in found and topic not in roles.get(role, ())]:
             roles.setdefault(role, []).extend(missing)
-    said = [missing_topics(roles, servers if len(clusters) > 1 else "") for servers, roles in clusters.items() if roles]
-    return TopicsMissing("; ".join(said)) if said else None
+    parts = [
+        missing_topics(roles, servers if len(clusters) > 1 else "") for servers, roles in clusters.items() if roles
+    ]
+    return TopicsMissing("; ".join(parts)) if parts else None

@@ -116,8 +116,8 @@ class LetterOutput(TopicOutput):
             (stamp,), (headers,) = batch.timestamps, batch.headers
             if stamp is None:
                 raise
-            said = [*(headers or ()), (TIMESTAMP, b"%d" % stamp)]
-            return super().write(producer, Batch(batch.rows, batch.values, batch.keys, [None], [said]))
+            written = [*(headers or ()), (TIMESTAMP, b"%d" % stamp)]
+            return super().write(producer, Batch(batch.rows, batch.values, batch.keys, [None], [written]))
 
 
 def error_texts(job: str, error: RecordError) -> dict[str, bytes]:

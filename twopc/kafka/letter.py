@@ -41,8 +41,8 @@ class Letter:
     @property
     def all_headers(self) -> list[Header]:
         """The headers as they are written: the record's own first."""
-        said = [(SHORTENED, ", ".join(self.shortened).encode())] if self.shortened else []
-        return [*self._headers, *said]
+        marks = [(SHORTENED, ", ".join(self.shortened).encode())] if self.shortened else []
+        return [*self._headers, *marks]
 
     @property
     def size(self) -> int:
@@ -76,7 +76,7 @@ def _text(name: str) -> Callable[[Letter, int], Letter]:
     def shorten(letter: Letter, excess: int) -> Letter:
         text = letter.texts[name]
         texts = {**letter.texts, name: text[: max(0, len(text) - excess)]}
-        return replace(letter, texts=texts, shortened=(*letter.shortened, _said(name, text)))
+        return replace(letter, texts=texts, shortened=(*letter.shortened, _shortening(name, text)))
 
     return shorten
 
@@ -86,7 +86,7 @@ def _value(letter: Letter, excess: int) -> Letter:
     if value is None or not _size(value):
         return letter
     return replace(
-        letter, value=value[: max(0, len(value) - excess)], shortened=(*letter.shortened, _said("value", value))
+        letter, value=value[: max(0, len(value) - excess)], shortened=(*letter.shortened, _shortening("value", value))
     )
 
 
@@ -104,7 +104,7 @@ def _key(letter: Letter, excess: int) -> Letter:
     key = letter.key
     if not key:
         return letter
-    return replace(letter, key=key[: max(0, len(key) - excess)], shortened=(*letter.shortened, _said("key", key)))
+    return replace(letter, key=key[: max(0, len(key) - excess)], shortened=(*letter.shortened, _shortening("key", key)))
 
 
 _SHORTENING: Iterable[Callable[[Letter, int], Letter]] = (
@@ -116,7 +116,7 @@ _SHORTENING: Iterable[Callable[[Letter, int], Letter]] = (
 )
 
 
-def _said(name: str, whole: bytes) -> str:
+def _shortening(name: str, whole: bytes) -> str:
     return f"{name} of {len(whole)} bytes"
 
 

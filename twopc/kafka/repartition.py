@@ -76,8 +76,8 @@ class RepartitionValue(Json):
         try:
             return super().serialize_all(column)
         except ColumnError as error:
-            said = f"{error.cause}: key_by writes JSON unless it is given another serde: give it one, as value=..."
-            raise ColumnError(error.index, TypeError(said), error.results) from error.cause
+            problem = f"{error.cause}: key_by writes JSON unless it is given another serde: give it one, as value=..."
+            raise ColumnError(error.index, TypeError(problem), error.results) from error.cause
 
     def __repr__(self) -> str:
         return "Json()"
@@ -192,8 +192,8 @@ class RepartitionTopic:
         """Create the topic, if it isn't there; refuse one that does not keep all records, or is not as asked for."""
         found = call_with_retry(lambda: client.topics([name]), TOPICS_BUDGET_SECONDS).get(name)
         if found is not None:
-            said = call_with_retry(lambda: client.settings_of(name, [CLEANUP]), TOPICS_BUDGET_SECONDS)
-            self._check(name, found.partitions, said[CLEANUP])
+            stored = call_with_retry(lambda: client.settings_of(name, [CLEANUP]), TOPICS_BUDGET_SECONDS)
+            self._check(name, found.partitions, stored[CLEANUP])
             return
         partitions = self.partitions or self._most(settings)
         if client.ensure_topic(name, partitions, settings=TOPIC_SETTINGS):

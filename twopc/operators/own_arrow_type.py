@@ -87,5 +87,5 @@ def _inferred(value: Any) -> pa.DataType:
         return pa.infer_type([value])
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         name = type(value).__name__
-        said = f"{name} has no Arrow type of its own ({error}): give map_batches value_type=, or key_type="
-        raise TypeError(said) from error
+        problem = f"{name} has no Arrow type of its own ({error}): give map_batches value_type=, or key_type="
+        raise TypeError(problem) from error

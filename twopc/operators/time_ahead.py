@@ -58,8 +58,8 @@ def set_time_back(nodes: Iterable[Node], backend: StateBackend, bound: Bound) ->
     for state, number, _ in ahead:
         store.put_many(state, number, [_KEY], [b"%d" % bound.now])
     for operator, (numbers, time) in _of_operators(ahead).items():
-        said = "the stream time of %r, up to %s under %s, is set back to %s"
-        log.warning(said, operator, date(time), numbers, date(bound.now))
+        text = "the stream time of %r, up to %s under %s, is set back to %s"
+        log.warning(text, operator, date(time), numbers, date(bound.now))
     lives = {node.id: _lives(node.operation) for node in nodes if isinstance(node.operation, Process)}
     for state, number in list(keyed_states(backend)):
         if state.name == EXPIRIES and state.operator in lives:

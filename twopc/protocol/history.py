@@ -113,8 +113,8 @@ def _left(attempts: tuple[PastAttempt, ...], fact: AttemptStarted) -> tuple[Past
     failure = fact.failure
     if failure is None:
         outcome = AttemptOutcome.STARTED_AGAIN if fact.restart else AttemptOutcome.TAKEN_OVER
-        said = f"attempt {fact.attempt} was started{fact.driver}"
-        last = replace(attempts[-1], outcome=outcome, ended_ms=fact.started_ms, reason=said)
+        text = f"attempt {fact.attempt} was started{fact.driver}"
+        last = replace(attempts[-1], outcome=outcome, ended_ms=fact.started_ms, reason=text)
     else:
         why = f"{failure.error_type}: {failure.message}"[:MESSAGE_MAX]
         last = replace(attempts[-1], outcome=AttemptOutcome.FAILED, ended_ms=failure.time_ms, reason=why)

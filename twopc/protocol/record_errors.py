@@ -12,7 +12,7 @@ COUNTS_MAX = 100
 OTHERS = "others"
 """The operator of what went wrong in all that are not told apart."""
 
-SAID_MAX = 3
+TEXTS_MAX = 3
 """How many counts one line of text has."""
 
 
@@ -26,7 +26,7 @@ class RecordErrorCount:
     dead_letters: int = 0
 
     def __str__(self) -> str:
-        return f"{_said(self.skipped, self.dead_letters)} of {self.source!r} in {self.operator}"
+        return f"{_counted(self.skipped, self.dead_letters)} of {self.source!r} in {self.operator}"
 
     @property
     def total(self) -> int:
@@ -73,17 +73,17 @@ def summed(counts: Iterable[RecordErrorCount]) -> tuple[RecordErrorCount, ...]:
     return RecordErrorCounter(counts).counts()
 
 
-def said_of(counts: Iterable[RecordErrorCount]) -> tuple[str, ...]:
+def texts_of(counts: Iterable[RecordErrorCount]) -> tuple[str, ...]:
     """Return the greatest counts as text, and one text for all others."""
     ordered = sorted(counts, key=lambda each: -each.total)
-    said, rest = list(map(str, ordered[:SAID_MAX])), ordered[SAID_MAX:]
+    texts, rest = list(map(str, ordered[:TEXTS_MAX])), ordered[TEXTS_MAX:]
     if rest:
-        both = _said(sum(each.skipped for each in rest), sum(each.dead_letters for each in rest))
-        said.append(f"{both} in {len(rest):,} more")
-    return tuple(said)
+        both = _counted(sum(each.skipped for each in rest), sum(each.dead_letters for each in rest))
+        texts.append(f"{both} in {len(rest):,} more")
+    return tuple(texts)
 
 
-def _said(skipped: int, dead_letters: int) -> str:
+def _counted(skipped: int, dead_letters: int) -> str:
     parts = [f"{skipped:,} skipped"] if skipped else []
     parts += [f"{dead_letters:,} dead letter{'' if dead_letters == 1 else 's'}"] if dead_letters else []
     return " and ".join(parts)

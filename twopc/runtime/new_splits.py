@@ -27,7 +27,7 @@ class NewSplits:
         self._seconds = interval_ms / 1000
         self._found: SimpleQueue[list[Split]] = SimpleQueue()
         self._closing = Event()
-        self._said = ""
+        self._logged = ""
         Thread(target=self._run, name="twopc-new-splits", daemon=True).start()
 
     @classmethod
@@ -63,6 +63,6 @@ class NewSplits:
                     self._found.put(found)
 
     def _say(self, why: str) -> None:
-        if why != self._said:
+        if why != self._logged:
             log.warning("new input of a broadcast table can't be read: %s", why)
-        self._said = why
+        self._logged = why

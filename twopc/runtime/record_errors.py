@@ -91,6 +91,6 @@ class RecordErrors:
         if kind in self._kinds or len(self._kinds) >= KINDS_MAX:
             return
         self._kinds.add(kind)
-        said = f"{named(error.row)}: {error.doing} failed: {raised}: {message_of(error.exception)}: {policy}"
-        log.warning("%s. No more is said here of others of its kind", said)
-        self._unsaid.append(RecordErrorKind(source, error.doing, raised, said[:MESSAGE_MAX]))
+        text = f"{named(error.row)}: {error.doing} failed: {raised}: {message_of(error.exception)}: {policy}"
+        log.warning("%s. No more is said here of others of its kind", text)
+        self._unsaid.append(RecordErrorKind(source, error.doing, raised, text[:MESSAGE_MAX]))

@@ -24,10 +24,10 @@ SLOW_SECONDS = 1.0
 class SlowFunctionWatch:
     """`told` is called every second with what is slow: which step, which record, and for how long until now."""
 
-    def __init__(self, dataflow: Dataflow, clock: Clock, told: Callable[[str], None]) -> None:
+    def __init__(self, dataflow: Dataflow, clock: Clock, report: Callable[[str], None]) -> None:
         self._dataflow = dataflow
         self._clock = clock
-        self._told = told
+        self._told = report
         self._batch_since: float | None = None
         self._place: str | None = None
         self._place_since = self._told_at = 0.0

@@ -71,8 +71,8 @@ def _most_recent(account: str, _lines: list[str]) -> str:
 
 def _first(_account: str, lines: list[str]) -> str:
     telling = [line for line in lines if "Exception: " in line]
-    said = [_plain(line) for line in telling or lines]
-    return next((line for line in said if "An error occurred while calling" not in line), _last(said[:1]))
+    texts = [_plain(line) for line in telling or lines]
+    return next((line for line in texts if "An error occurred while calling" not in line), _last(texts[:1]))
 
 
 def _where(account: str, reason: str) -> str:

@@ -119,17 +119,17 @@ class SparkSubtasks:
         if self._look is None:
             self._look = Question(lambda: self._slots.shortage(self._group, self._count, time.monotonic()))
         try:
-            said = self._look.answer(SHORTAGE_SECONDS)
+            answer = self._look.answer(SHORTAGE_SECONDS)
         except NoAnswer as silence:
             return str(silence)
         except (Py4JError, PySparkException, OSError) as error:
             log.debug("Spark does not say what a stage waits for: %s", error)
-            said = None
+            answer = None
         self._look = None
         if self._slots.lost:
             self._cancel()
             self._end(Unavailable("Spark's master no longer knows the application: it has no executors, and gets none"))
-        return said
+        return answer
 
     def kill(self) -> None:
         if self._ended.is_set():

@@ -33,9 +33,9 @@ def host_function(
         end_forked_with_this()
         index = BarrierTaskContext.get().partitionId()
         spec = from_json(SubtaskSpec, specs[index])
-        said = output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format)
+        log_output = output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format)
         # Left afterwards, wherever the job has gone from there: the worker serves others.
-        with said, chdir(folder if folder is not None and folder.is_dir() else Path.cwd()):
+        with log_output, chdir(folder if folder is not None and folder.is_dir() else Path.cwd()):
             run_subtask(job.load, spec)
         yield pa.RecordBatch.from_pydict({"subtask": [index]})
 

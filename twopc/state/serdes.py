@@ -52,9 +52,9 @@ def check_serdes(backend: StateBackend, serdes: Mapping[StateName, Serde]) -> No
         # It raises where what is kept can't be used.
         _serde(name, known[name])
         if not _same(known[name], serde):
-            said = _said(known[name], serde)
+            text = _serde_name(known[name], serde)
             raise ConfigurationError(
-                f"the restored checkpoint holds state {name!r} as {said} wrote it, and the job declares {serde!r} for "
+                f"the restored checkpoint holds state {name!r} as {text} wrote it, and the job declares {serde!r} for "
                 "it, which would read something else: declare the serde that wrote it, or give the state another name "
                 f"and give the old one up with --drop-states {name}"
             )
@@ -97,12 +97,14 @@ def _same(description: Any, declared: Serde) -> bool:
     return bool(description == _description(declared))
 
 
-def _said(description: Any, declared: Serde) -> str:
+def _serde_name(description: Any, declared: Serde) -> str:
     """Name the serde that is described, for people."""
     if (form := FORMS.get(description["serde"])) is not None:
         parts = declared.parts if isinstance(declared, Form) and declared.kind == form.kind else {}
-        said = {name: _said(part, parts.get(name, declared)) for name, part in description.items() if name != "serde"}
-        return form.named(**said)
+        named = {
+            name: _serde_name(part, parts.get(name, declared)) for name, part in description.items() if name != "serde"
+        }
+        return form.named(**named)
     if description["serde"] == "avro":
         why = declared.difference(Avro(description["schema"])) if isinstance(declared, Avro) else None
         return f"Avro with another schema ({why})" if why else "Avro"
@@ -131,7 +133,7 @@ def _serde(name: str, description: Any) -> Serde | None:
     try:
         kind = description["serde"]
         if kind in FORMS:
-            parts = {part: _serde(name, said) for part, said in description.items() if part != "serde"}
+            parts = {part: _serde(name, described) for part, described in description.items() if part != "serde"}
             return None if None in parts.values() else FORMS[kind](**parts)
         return Avro(description["schema"]) if kind == "avro" else serde_named(kind)
     except (KeyError, TypeError, ConfigurationError) as error:

@@ -192,8 +192,8 @@ class Bucket:
             case "404":
                 return FileNotFoundError(errno.ENOENT, answer, place)
             case _:
-                told = f"{self._server} has given no good answer: {answer}; see {self.provider.advice}"
-                return OSError(errno.EIO, told, place)
+                text = f"{self._server} has given no good answer: {answer}; see {self.provider.advice}"
+                return OSError(errno.EIO, text, place)
 
 
 def _first_part(chunks: Iterator[bytes]) -> tuple[bytes, bool]:

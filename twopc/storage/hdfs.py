@@ -155,8 +155,8 @@ class Hdfs:
             raise _built_in(error, place) from None
         except OSError as error:
             self._new_connection()
-            told = f"HDFS has given no good answer: {_first_line(error)}; {ADVICE}"
-            raise ConnectionAbortedError(errno.ECONNABORTED, told, place) from None
+            text = f"HDFS has given no good answer: {_first_line(error)}; {ADVICE}"
+            raise ConnectionAbortedError(errno.ECONNABORTED, text, place) from None
 
     def _new_connection(self) -> None:
         """Leave the client, and with it its connection: a moment long it gives what has ended to the next call, too."""
@@ -221,8 +221,8 @@ _REFUSED = {"AccessControlException", "AuthorizationException", "InvalidToken"}
 
 def _built_in(error: RuntimeError, place: str) -> OSError:
     found = _REFUSAL.match(str(error))
-    exception, told = (found[2], found[3] or "") if found is not None else ("", _first_line(error))
-    words = f"{exception}: {_first_line(told)}".removeprefix(": ")
+    exception, message = (found[2], found[3] or "") if found is not None else ("", _first_line(error))
+    words = f"{exception}: {_first_line(message)}".removeprefix(": ")
     if exception in _REFUSED:
         return PermissionError(errno.EACCES, f"HDFS refuses: {words}; {ADVICE}", place)
     if exception == "ParentNotDirectoryException":

@@ -67,9 +67,9 @@ def class_path(conf: Path) -> str:
 
 def write_site(file: Path, properties: Mapping[str, str]) -> None:
     """Write a configuration as Hadoop reads it."""
-    said = "".join(
+    body = "".join(
         f"  <property><name>{name}</name><value>{escape(value)}</value></property>\n"
         for name, value in properties.items()
     )
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"<configuration>\n{said}</configuration>\n")
+    file.write_text(f"<configuration>\n{body}</configuration>\n")

@@ -82,8 +82,8 @@ class LocalYarn:
         """Variables to add to the environment of a driver whose master is `yarn`."""
         conf = self._folder / "spark-conf"
         conf.mkdir(exist_ok=True)
-        said = "".join(f"{name} {value}\n" for name, value in _SPARK_DEFAULTS.items())
-        (conf / "spark-defaults.conf").write_text(said)
+        lines = "".join(f"{name} {value}\n" for name, value in _SPARK_DEFAULTS.items())
+        (conf / "spark-defaults.conf").write_text(lines)
         folders = {"HADOOP_CONF_DIR": str(self._folder / "hadoop-conf"), "SPARK_CONF_DIR": str(conf)}
         return folders | self._variables | {"SPARK_LOCAL_IP": LOOPBACK}
 
@@ -128,5 +128,5 @@ class LocalYarn:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         request = Request(url, body, headers, method="GET" if put is None else "PUT")
         with build_opener(ProxyHandler({})).open(request, timeout=10) as answer:
-            said: dict[str, Any] = json.load(answer)
-            return said
+            status: dict[str, Any] = json.load(answer)
+            return status

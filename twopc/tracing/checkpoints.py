@@ -44,7 +44,7 @@ class _Open:
     def ended(self, at_ms: int, error: str = "", also: Mapping[str, Value] | None = None) -> Span:
         """Return the trace, ended at this moment."""
         begun = self.triggered
-        said: dict[str, Value] = {
+        attributes: dict[str, Value] = {
             "twopc.job.name": begun.job,
             "twopc.attempt": begun.attempt,
             "twopc.checkpoint.id": begun.checkpoint_id,
@@ -52,8 +52,8 @@ class _Open:
             **(also or {}),
         }
         if begun.label:
-            said["twopc.checkpoint.label"] = begun.label
-        return Span("checkpoint", begun.time_ms, max(begun.time_ms, at_ms), said, error, tuple(self._parts()))
+            attributes["twopc.checkpoint.label"] = begun.label
+        return Span("checkpoint", begun.time_ms, max(begun.time_ms, at_ms), attributes, error, tuple(self._parts()))
 
     def _parts(self) -> Iterator[Span]:
         for acknowledged in self.acknowledged:

@@ -87,14 +87,14 @@ def _record(tracer: Tracer, span: Span, parent: Context) -> None:
 
 def _resource() -> Resource:
     """Return who sends: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go over the name that we have."""
-    told = Resource.create()
-    is_named = not str(told.attributes["service.name"]).startswith("unknown_service")
-    return told if is_named else told.merge(Resource({"service.name": "twopc"}))
+    resource = Resource.create()
+    is_named = not str(resource.attributes["service.name"]).startswith("unknown_service")
+    return resource if is_named else resource.merge(Resource({"service.name": "twopc"}))
 
 
 def _refuse_other_ways() -> None:
     for variable, way in _ONLY.items():
-        if (said := os.environ.get(variable, "")) not in ("", way):
+        if (chosen := os.environ.get(variable, "")) not in ("", way):
             raise ConfigurationError(
-                f"{variable} is {said!r}, and traces go out by OTLP over gRPC only: set it to {way!r}, or unset it"
+                f"{variable} is {chosen!r}, and traces go out by OTLP over gRPC only: set it to {way!r}, or unset it"
             )

@@ -90,11 +90,11 @@ class Lanes:
         before: Sequence[int],
         due: Sequence[int],
         standing: Sequence[tuple[int, Place]],
-        told: Collection[int],
+        named: Collection[int],
         *,
         scattered: bool,
     ) -> None:
-        """Put the records of a key that stand somewhere, by identity and place, those apart that were `told` already.
+        """Put the records of a key that stand somewhere, by identity and place, those apart that were `named` already.
 
         `before` were put when they came; `due` is what else was expected.
         """
@@ -109,7 +109,7 @@ class Lanes:
             left = records[came[element] :]
             if self._is_attributed(records, left, places[element], scattered=scattered):
                 for record, (index, place) in zip(left, places[element], strict=True):
-                    if index not in told:
+                    if index not in named:
                         self.put(record, place)
             elif places[element] or came[element]:
                 unsure = True

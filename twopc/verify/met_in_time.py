@@ -32,11 +32,11 @@ def decided(verdicts: Sequence[Verdict], met: Mapping[str, str]) -> tuple[tuple[
     Raises NotJudged, which says that, where nothing else is wrong: an output that was not judged has not held.
     """
     open_ = {each.topic for each in verdicts if each.topic in met and each.counts.keys() - IN_ANY_ORDER}
-    said = tuple(_undecided(each, met[each.topic]) for each in verdicts if each.topic in open_)
+    reasons = tuple(_undecided(each, met[each.topic]) for each in verdicts if each.topic in open_)
     rest = tuple(each for each in verdicts if each.topic not in open_)
-    if said and all(each.held for each in rest):
-        raise NotJudged("; ".join(said))
-    return rest, said
+    if reasons and all(each.held for each in rest):
+        raise NotJudged("; ".join(reasons))
+    return rest, reasons
 
 
 def _undecided(verdict: Verdict, met: str) -> str:

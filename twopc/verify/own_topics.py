@@ -29,13 +29,13 @@ def with_whole_topics(plan: VerifyPlan) -> VerifyPlan:
         unknown |= more
     begun = {topic for topic, _ in trimmed.values()}
     made = {topic for topic in plan.outputs if _writes(plan, unknown, (topic,))} - begun
-    said = [f"topic {topic!r} of the job's own is not judged: {why}" for topic, why in trimmed.values()]
-    said += [
+    reasons = [f"topic {topic!r} of the job's own is not judged: {why}" for topic, why in trimmed.values()]
+    reasons += [
         f"topic {topic!r} is not judged: what it has is made of that, in the order that was there: drill it from a "
         "kept checkpoint (twopc drill)"
         for topic in sorted(made)
     ]
-    left = plan.without(unknown, begun | made, said)
+    left = plan.without(unknown, begun | made, reasons)
     if not left.outputs:
         raise NotJudged(f"job {plan.job!r} can't be verified: {'; '.join(left.left_out)}")
     return left

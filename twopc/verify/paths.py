@@ -71,8 +71,8 @@ class Paths:
             ports = list(map(Port.parse, each.inputs))
             behind = (undetermined[port.operator] for port in ports if port.operator in undetermined)
             tangled = _tangled(definition, each, meetings)
-            if said := tangled or next(behind, ""):
-                undetermined[each.id] = said
+            if reason := tangled or next(behind, ""):
+                undetermined[each.id] = reason
             if met := _met(definition, each) or next(
                 (by_time[port.operator] for port in ports if port.operator in by_time), ""
             ):
@@ -80,7 +80,7 @@ class Paths:
             before = [
                 tuple(Port(end.operator, port.output or end.output) for end in ends[port.operator]) for port in ports
             ]
-            if tangled or (said and _is_by_key(each)):
+            if tangled or (reason and _is_by_key(each)):
                 ends[each.id] = ()
             elif isinstance(each.operation, Merge):
                 ends[each.id] = tuple(chain.from_iterable(before))

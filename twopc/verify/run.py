@@ -193,9 +193,9 @@ class _Verification:
         found = TopicLog(self._plan.outputs[topic]).lookup(written.ranges, written.log_ends)
         for transactions in found.values():
             self._transactions.update(transactions.outcomes())
-        if said := compaction("output", {each: lookup.holes.count for each, lookup in found.items()}):
+        if gaps := compaction("output", {each: lookup.holes.count for each, lookup in found.items()}):
             raise Unavailable(
-                f"{said}, so what is lost can't be told from what was compacted away. Verify a topic with "
+                f"{gaps}, so what is lost can't be told from what was compacted away. Verify a topic with "
                 "cleanup.policy=delete, or before the cleaner has run (min.compaction.lag.ms)"
             )
         return found
@@ -205,9 +205,9 @@ class _Verification:
         empty: dict[TopicPartition, int] = {}
         for source, cluster in self._plan.inputs.items():
             empty |= TopicLog(cluster).empty(inputs[source].ranges)
-        if said := compaction("input", empty):
+        if gaps := compaction("input", empty):
             raise Unavailable(
-                f"{said}, so what was made of them can't be told from what was written twice. Verify against the whole "
+                f"{gaps}, so what was made of them can't be told from what was written twice. Verify against the whole "
                 "input: a topic with cleanup.policy=delete that has it, or before the cleaner has run "
                 "(min.compaction.lag.ms)"
             )

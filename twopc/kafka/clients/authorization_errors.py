@@ -22,12 +22,12 @@ _NEEDED = {
 NOT_ALLOWED = frozenset(_NEEDED)
 
 
-def denied(code: int, said: str, properties: Mapping[str, Any] | None = None) -> ConfigurationError:
+def denied(code: int, problem: str, properties: Mapping[str, Any] | None = None) -> ConfigurationError:
     """Return the error for what brokers answered with such a code; `properties` say who asked."""
-    return needs(said, _NEEDED.get(code, "an ACL"), properties)
+    return needs(problem, _NEEDED.get(code, "an ACL"), properties)
 
 
-def needs(said: str, needed: str, properties: Mapping[str, Any] | None = None) -> ConfigurationError:
+def needs(problem: str, needed: str, properties: Mapping[str, Any] | None = None) -> ConfigurationError:
     """Return the error that asks an administrator for an ACL."""
     who = "the user that the properties of source and sink name" if properties is None else principal(properties)
-    return ConfigurationError(f"{said}. Needed is {needed}, for {who}: kafka-acls.sh grants it")
+    return ConfigurationError(f"{problem}. Needed is {needed}, for {who}: kafka-acls.sh grants it")

@@ -120,14 +120,14 @@ class Connection:
         if (client := _connected_again(config, _worked.get(settings))) is not None:
             return client
         reached = await_reachable(self.servers)
-        said = f"the Kafka brokers at {self.servers} can't be talked to over {security_protocol(self._properties)}"
+        problem = f"the Kafka brokers at {self.servers} can't be talked to over {security_protocol(self._properties)}"
         if settings not in _worked and (reason := diagnose(self.servers, self._properties)):
-            raise ConfigurationError(f"{said}: {reason} (properties of source and sink, or --kafka-config)")
+            raise ConfigurationError(f"{problem}: {reason} (properties of source and sink, or --kafka-config)")
         try:
             client, answering = _bootstrapped(config, reached)
         except errors.KafkaTimeoutError as error:
             reason = diagnose(self.servers, self._properties) or "it accepts connections, and gives no answer"
-            raise NoBroker(f"{said}: {reason}", self.servers) from error
+            raise NoBroker(f"{problem}: {reason}", self.servers) from error
         except Exception as error:
             raise self.failure_of(error) from error
         _worked[settings] = answering
@@ -147,10 +147,10 @@ class Connection:
                 f"the Kafka brokers at {self.servers} can't be used ({detail}); Kafka 3.0 or newer is needed"
             )
         if isinstance(error, _NOT_CONNECTED) and (reached := self._unreached()):
-            said = f"the Kafka brokers at {self.servers} answer, but no request gets through ({detail}): {reached}"
+            problem = f"the Kafka brokers at {self.servers} answer, but no request gets through ({detail}): {reached}"
             # Of several brokers one may be away, and what has worked is not wrong.
             was_right = not reached.all_of_them or has_answered(self.servers)
-            return Unavailable(said) if was_right else ConfigurationError(said)
+            return Unavailable(problem) if was_right else ConfigurationError(problem)
         return Unavailable(f"the Kafka brokers at {self.servers} gave no answer ({detail})")
 
     def _unreached(self) -> Unreached | None:

@@ -55,15 +55,15 @@ def _reason(servers: str, properties: Mapping[str, Any], errors: Sequence[KafkaE
     if listener is not None and (other := _other_protocol(protocol, listener)):
         return other
     for error in errors:
-        said = essence(error.str())
+        reason = essence(error.str())
         if error.code() == KafkaError._AUTHENTICATION:
             let_in = "" if listener is None or not listener.mechanisms else f" of {', '.join(listener.mechanisms)}"
             return (
-                f"they refuse the login ({said}): check {principal(properties)}, its password or secret, and "
+                f"they refuse the login ({reason}): check {principal(properties)}, its password or secret, and "
                 f"sasl.mechanism ({mechanism(properties)}{let_in})"
             )
         if error.code() == KafkaError._SSL:
-            return f"their certificate is not trusted ({said}): check ssl.ca.location (or ssl.ca.pem)"
+            return f"their certificate is not trusted ({reason}): check ssl.ca.location (or ssl.ca.pem)"
         if alert := _ALERT.search(error.str()):
             return (
                 f"they refuse the client's certificate ({alert.group()}): check ssl.certificate.location and "

@@ -25,36 +25,38 @@ def error_of(exception: KafkaException) -> KafkaError:
 def failure(doing: str, error: KafkaError) -> TwoPhaseCommitError:
     """Return what to raise when `error` stopped us `doing` something."""
     code = error.code()
-    said = f"{doing} failed: {error.str()}"
+    problem = f"{doing} failed: {error.str()}"
     if code in _FENCED:
         return Fenced(
-            f"{said}. Another producer took the transactional id over: a newer attempt of this job, or another job "
+            f"{problem}. Another producer took the transactional id over: a newer attempt of this job, or another job "
             "with the same transactional_id_prefix"
         )
     if code in NOT_ALLOWED:
-        return denied(code, said)
+        return denied(code, problem)
     if code in _REFUSED:
-        return ConfigurationError(f"{said}. Check sasl.username, its password and sasl.mechanism")
+        return ConfigurationError(f"{problem}. Check sasl.username, its password and sasl.mechanism")
     if code in _SETTING:
-        return ConfigurationError(f"{said}. Check the properties of source and sink, and transaction_timeout_ms")
+        return ConfigurationError(f"{problem}. Check the properties of source and sink, and transaction_timeout_ms")
     if code in _TOO_LARGE:
         return UserCodeError(
-            f"{said}. Make the record smaller, or let it through: the property message.max.bytes of the sink, "
+            f"{problem}. Make the record smaller, or let it through: the property message.max.bytes of the sink, "
             "KafkaSink(properties={'message.max.bytes': ...}), and the topic's max.message.bytes must be greater. "
             "If every record is smaller than the topic's max.message.bytes, give the sink a batch.size below it"
         )
     if code == KafkaError.INVALID_RECORD:
         return UserCodeError(
-            f"{said}. A topic with cleanup.policy=compact takes no record without a key: give it one with map_records, "
-            "or drop it with filter_records"
+            f"{problem}. A topic with cleanup.policy=compact takes no record without a key: give it one with "
+            "map_records, or drop it with filter_records"
         )
     if code == KafkaError.INVALID_TIMESTAMP:
         return UserCodeError(
-            f"{said}. The topic takes only what is near its brokers' clock: give the record another timestamp with "
+            f"{problem}. The topic takes only what is near its brokers' clock: give the record another timestamp with "
             "map_records, or see the topic's message.timestamp.before.max.ms and message.timestamp.after.max.ms"
         )
     if code in _UNKNOWN_TOPIC:
-        return ConfigurationError(f"{said}. A topic of the job isn't there (any more)")
+        return ConfigurationError(f"{problem}. A topic of the job isn't there (any more)")
     if code in _OTHER_MEMBERS:
-        return ConfigurationError(f"{said}. The consumer group has other members: give the job a group_id of its own")
-    return Unavailable(said)
+        return ConfigurationError(
+            f"{problem}. The consumer group has other members: give the job a group_id of its own"
+        )
+    return Unavailable(problem)

@@ -53,11 +53,11 @@ def call_with_retry(ask: Callable[[], T], budget_seconds: float) -> T:
         if isinstance(error, NoBroker) and not has_answered(error.servers) and not is_spoken_for():
             raise
         last = error
-    said = False
+    is_logged = False
     for _ in _growing_backoff(began + budget_seconds):
         waited = time.monotonic() - began
-        if waited > SILENT_SECONDS and not said:
-            said = True
+        if waited > SILENT_SECONDS and not is_logged:
+            is_logged = True
             level = logging.DEBUG if is_spoken_for() else logging.WARNING
             log.log(level, "%s; asking again for another %.0f s", last, max(0.0, budget_seconds - waited))
         try:

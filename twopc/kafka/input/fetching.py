@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FILL_SECONDS = 0.005
 """How long a batch may wait to become full once there is a record."""
 
-SAID_MOST = 100
+OTHERS_MOST = 100
 """How much of what is no record of a partition is taken from the consumer at once."""
 
 
@@ -112,14 +112,14 @@ class ColumnFetching:
         assert self._consumer is not None, "not started"
         fill = min(seconds, FILL_SECONDS)
         records = self._reader.read(most, _milliseconds(fill), _milliseconds(seconds - fill))
-        said = _sorted(self._consumer.consume(SAID_MOST, 0))
-        if said.rows:
+        others = _sorted(self._consumer.consume(OTHERS_MOST, 0))
+        if others.rows:
             raise Unavailable("a record came past the compiled part: starting again with new clients")
         errors = [
             ReadError(TopicPartition(topic, partition), offset, KafkaError(code, text))
             for code, text, topic, partition, offset in records.errors
         ]
-        return Fetched(ReadRows(records), [*errors, *said.errors])
+        return Fetched(ReadRows(records), [*errors, *others.errors])
 
     def size(self, rows: Any) -> int:
         return ReadRows.size(rows)

@@ -106,8 +106,8 @@ class KafkaReader(SourceReader):
                 self._wait(self._consumer)
         except KafkaException as error:
             raise failure("reading", error_of(error)) from error
-        for said in errors:
-            self._take_error(said)
+        for report in errors:
+            self._take_error(report)
         if self._bounded:
             rows = self._cut(rows)
         self._bytes_read += self._fetching.size(rows)
@@ -279,9 +279,9 @@ class KafkaReader(SourceReader):
         if self._consumer is not None and partitions:
             self._consumer.pause([ClientPartition(*partition) for partition in partitions])
 
-    def _take_error(self, said: ReadError) -> None:
+    def _take_error(self, report: ReadError) -> None:
         """Note what is no record; raise what can't be read over."""
-        partition, offset, error = said
+        partition, offset, error = report
         if error.code() in _GONE:
             raise self._out_of_range(partition, error)
         if error.code() == KafkaError._PARTITION_EOF:
@@ -301,19 +301,19 @@ class KafkaReader(SourceReader):
             self._client.identity.check_if_answered()
         assert self._consumer is not None
         position = self._current()[partition]
-        said = f"position {position} of {partition} is not there any more ({error.str()})"
+        problem = f"position {position} of {partition} is not there any more ({error.str()})"
         try:
             first, end = self._consumer.get_watermark_offsets(ClientPartition(*partition), timeout=END_SECONDS)
         except KafkaException:
-            return ConfigurationError(said)
+            return ConfigurationError(problem)
         if position < first:
             return ConfigurationError(
-                f"{said}: the records before {first} were deleted before they were read, by retention or by hand. "
+                f"{problem}: the records before {first} were deleted before they were read, by retention or by hand. "
                 "Start the job again: it says what is gone behind the latest checkpoint, and how to go on without it"
             )
         return ConfigurationError(
-            f"{said}: the partition ends at {end} now, so the brokers have lost records. Start the job again: it says "
-            "what is lost of what was read before the latest checkpoint, and how to go on"
+            f"{problem}: the partition ends at {end} now, so the brokers have lost records. Start the job again: it "
+            "says what is lost of what was read before the latest checkpoint, and how to go on"
         )
 
 

@@ -112,11 +112,14 @@ class Backlog:
         """Return why it takes long: what is under way, how fast it goes, and who slows it down, if one said so."""
         seconds = max(1.0, min(self._window, now - (now if self._began is None else self._began)))
         rate = self._lately / seconds / 1_000
-        said = f"{self._records} records ({self._bytes / 1_000:,.0f} kB) are under way, {rate:,.1f} kB/s arrived lately"
+        standing = (
+            f"{self._records} records ({self._bytes / 1_000:,.0f} kB) are under way, {rate:,.1f} kB/s arrived lately"
+        )
         if self._throttled is None:
-            return f"{said}: is a broker slow, or overloaded?"
+            return f"{standing}: is a broker slow, or overloaded?"
         broker, pause = self._throttled
         return (
-            f"{said}; broker {broker} throttles this client, by {pause:.1f} s when it last said so. That is a quota of "
-            "its user or client id (producer_byte_rate; kafka-configs.sh --describe --entity-type users, clients)"
+            f"{standing}; broker {broker} throttles this client, by {pause:.1f} s when it last said so. That is a "
+            "quota of its user or client id (producer_byte_rate; kafka-configs.sh --describe --entity-type users, "
+            "clients)"
         )

@@ -31,9 +31,9 @@ class InputGap:
         return (self.partition, self.first) == (other.partition, other.first) and self.end >= other.end
 
 
-def accepted_gaps(said: Iterable[str]) -> tuple[InputGap, ...]:
+def accepted_gaps(names: Iterable[str]) -> tuple[InputGap, ...]:
     """Return what the setting accept_gap says; raise ConfigurationError for what is no gap."""
-    return tuple(map(_parsed, said))
+    return tuple(map(_parsed, names))
 
 
 def _parsed(text: str) -> InputGap:

@@ -60,10 +60,10 @@ def unreadable(client: Offsets, positions: Sequence[PartitionPosition]) -> dict[
 
 
 def _gone(held: PartitionPosition, status: OffsetStatus) -> str:
-    said = f"{held.partition} from offset {held.position} on ({status.readability})"
+    problem = f"{held.partition} from offset {held.position} on ({status.readability})"
     if status.readability is Readability.DELETED:
-        return f"{said[:-1]}: the first record is at {status.first} now)"
-    return f"{said[:-1]}: it ends at {status.end} now)" if status.readability is Readability.BEYOND else said
+        return f"{problem[:-1]}: the first record is at {status.first} now)"
+    return f"{problem[:-1]}: it ends at {status.end} now)" if status.readability is Readability.BEYOND else problem
 
 
 def offset_statuses(client: Offsets, positions: Sequence[PartitionPosition]) -> tuple[OffsetStatus, ...]:

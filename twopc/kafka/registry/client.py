@@ -102,15 +102,15 @@ class RegistryClient:
 
     def _ask(self, question: Callable[[], T]) -> T | None:
         """Return the answer, None for what is not there."""
-        began, said = time.monotonic(), False
+        began, is_logged = time.monotonic(), False
         last = Unavailable("")
         for _ in backoff(ANSWER_BUDGET_SECONDS):
             try:
                 return self._ask_once(question)
             except Unavailable as error:
                 last = error
-            if not said and time.monotonic() - began > SILENT_SECONDS:
-                said = True
+            if not is_logged and time.monotonic() - began > SILENT_SECONDS:
+                is_logged = True
                 log.warning("%s; asking again", last)
         raise last
 
@@ -127,19 +127,19 @@ class RegistryClient:
             self._unreached(error)
 
     def _refused(self, error: Any) -> NoReturn:
-        status, said = error.http_status_code, f"{error.error_message} (HTTP {error.http_status_code})"
+        status, problem = error.http_status_code, f"{error.error_message} (HTTP {error.http_status_code})"
         if status in _NOT_NOW or status >= 500:
-            raise Unavailable(f"the schema registry {self._access} can't answer now: {said}") from error
+            raise Unavailable(f"the schema registry {self._access} can't answer now: {problem}") from error
         if status in _REFUSED_LOGIN:
             raise ConfigurationError(
-                f"the schema registry {self._access} refuses the login: {said}. "
+                f"the schema registry {self._access} refuses the login: {problem}. "
                 "Correct basic.auth.user.info, or what it wants instead, in the properties of SchemaRegistry"
             ) from error
         if status == 409:
             raise IncompatibleSchema(error.error_message) from error
         if status == 404:
             raise ConfigurationError(f"at {self._access} is no schema registry (HTTP 404): give its whole address")
-        raise ConfigurationError(f"the schema registry {self._access} refuses: {said}") from error
+        raise ConfigurationError(f"the schema registry {self._access} refuses: {problem}") from error
 
     def _unreached(self, error: Exception) -> NoReturn:
         if trouble := _tls_trouble(error):

@@ -30,8 +30,8 @@ class DeadLetterTopic:
             self.create.ensure(name, client, settings)
         if not call_with_retry(lambda: client.topics([name]), BUDGET_SECONDS):
             return
-        said = call_with_retry(lambda: client.settings_of(name, (CLEANUP, LARGEST)), BUDGET_SECONDS)
-        self.check(name, said[CLEANUP], said[LARGEST])
+        stored = call_with_retry(lambda: client.settings_of(name, (CLEANUP, LARGEST)), BUDGET_SECONDS)
+        self.check(name, stored[CLEANUP], stored[LARGEST])
 
     def check(self, name: str, cleanup: str | None, largest: str | None) -> None:
         """Raise ConfigurationError for settings of a topic that don't do; None is one that nobody may see."""

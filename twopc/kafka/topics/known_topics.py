@@ -47,10 +47,10 @@ def changed_topics(
 ) -> list[str]:
     """Say of each topic that is another, or has other partitions, what follows from it, and from when on."""
     return [
-        said
+        change
         for topic, known in before.items()
         if topic in now
-        if (said := _change(topic, known, now[topic], counted_from)) is not None
+        if (change := _change(topic, known, now[topic], counted_from)) is not None
     ]
 
 

@@ -68,9 +68,9 @@ class BrokerTopics(OutputTopics):
             if now >= self._missing.get(topic, now):
                 self._missing[topic] = now + MISSING_SECONDS
             raise TopicsMissing(missing_topics({"output": [topic]}))
-        said = self._client.settings_of(topic, (*LIMIT_SETTINGS, *LASTING_SETTINGS))
-        self.limits[topic] = TopicLimits.of(said, self._properties)
-        self._first_times[topic] = FirstTimes(TopicLasting.of(topic, said))
+        settings = self._client.settings_of(topic, (*LIMIT_SETTINGS, *LASTING_SETTINGS))
+        self.limits[topic] = TopicLimits.of(settings, self._properties)
+        self._first_times[topic] = FirstTimes(TopicLasting.of(topic, settings))
         self.ids[topic] = found[topic].topic_id
         self.partitions[topic] = found[topic].partitions
         self._identity.note_output(topic, found[topic].topic_id)

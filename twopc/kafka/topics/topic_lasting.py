@@ -41,17 +41,17 @@ class TopicLasting:
     unclean: bool
 
     @classmethod
-    def of(cls, topic: str, said: Mapping[str, str | None]) -> TopicLasting:
+    def of(cls, topic: str, settings: Mapping[str, str | None]) -> TopicLasting:
         """Take in the LASTING_SETTINGS of a topic."""
-        cleanup = said[CLEANUP] or ""
+        cleanup = settings[CLEANUP] or ""
         deletes = "delete" in cleanup
         return cls(
             topic,
             cleanup,
-            said[TYPE] == "LogAppendTime",
-            limit_of(said[RETENTION]) if deletes else None,
-            limit_of(said[BYTES_KEPT]) if deletes else None,
-            said[UNCLEAN] == "true",
+            settings[TYPE] == "LogAppendTime",
+            limit_of(settings[RETENTION]) if deletes else None,
+            limit_of(settings[BYTES_KEPT]) if deletes else None,
+            settings[UNCLEAN] == "true",
         )
 
     def warnings(self) -> Iterator[str]:
@@ -109,11 +109,11 @@ class FirstTimes:
 
     def look_at(self, stamps: Sequence[int], now_ms: int) -> bool:
         """Warn of times with which the topic won't keep these records; return whether to look at the next ones."""
-        said = self._lasting.of_times(stamps[: self._left], now_ms)
-        if said is not None:
-            log.warning("%s", said)
+        reason = self._lasting.of_times(stamps[: self._left], now_ms)
+        if reason is not None:
+            log.warning("%s", reason)
         self._left -= len(stamps)
-        return said is None and self._left > 0
+        return reason is None and self._left > 0
 
 
 def _days(span_ms: int) -> str:

@@ -39,17 +39,17 @@ class TopicLimits:
     largest: int | None = None
 
     @classmethod
-    def of(cls, said: Mapping[str, str | None], properties: Mapping[str, Any]) -> TopicLimits:
+    def of(cls, settings: Mapping[str, str | None], properties: Mapping[str, Any]) -> TopicLimits:
         """Take in the LIMIT_SETTINGS of a topic.
 
         `properties` are those of the producer, which compresses, or refuses what is large, itself.
         """
-        is_stamped = said[TYPE] == "CreateTime"
-        before, after = (limit_of(said[name]) if is_stamped else None for name in (BEFORE, AFTER))
-        largest = None if _compresses(properties) else limit_of(said[LARGEST])
+        is_stamped = settings[TYPE] == "CreateTime"
+        before, after = (limit_of(settings[name]) if is_stamped else None for name in (BEFORE, AFTER))
+        largest = None if _compresses(properties) else limit_of(settings[LARGEST])
         if largest is not None and largest >= largest_record(properties):
             largest = None
-        return cls(before, after, "compact" in (said[CLEANUP] or ""), largest)
+        return cls(before, after, "compact" in (settings[CLEANUP] or ""), largest)
 
     def refusals(
         self, keys: Column, values: Column, headers: Sequence[Headers | None], stamps: Column, now_ms: int
@@ -64,24 +64,26 @@ class TopicLimits:
     def _without_key(self, keys: Column) -> Iterator[tuple[int, BaseException]]:
         if not self.needs_key or (isinstance(keys, PackedColumn) and keys.buffers.validity is None):
             return
-        said = (
+        problem = (
             f"the topic has {CLEANUP}=compact and takes no record without a key: give it one with map_records, or drop "
             "it with filter_records"
         )
         for index, key in enumerate(as_list(keys)):
             if key is None:
-                yield index, ValueError(said)
+                yield index, ValueError(problem)
 
     def _too_large(
         self, keys: Column, values: Column, headers: Sequence[Headers | None]
     ) -> Iterator[tuple[int, BaseException]]:
         if self.largest is None:
             return
-        said = f"which the topic does not take ({LARGEST}={self.largest}): make it smaller, or let the topic take more"
+        problem = (
+            f"which the topic does not take ({LARGEST}={self.largest}): make it smaller, or let the topic take more"
+        )
         for index, (key, value, own) in enumerate(zip(as_list(keys), as_list(values), headers, strict=True)):
             size = BATCH_BYTES + RECORD_BYTES + _size(key) + _size(value) + _size_of_headers(own)
             if size > self.largest:
-                yield index, ValueError(f"it has {size} bytes with its key and headers, once encoded, {said}")
+                yield index, ValueError(f"it has {size} bytes with its key and headers, once encoded, {problem}")
 
     def _out_of_time(self, stamps: Column, now_ms: int) -> Iterator[tuple[int, BaseException]]:
         before, after = self.before_ms, self.after_ms
@@ -116,9 +118,9 @@ def _compresses(properties: Mapping[str, Any]) -> bool:
     return any(properties.get(name, "none") != "none" for name in ("compression.type", "compression.codec"))
 
 
-def limit_of(said: str | None) -> int | None:
+def limit_of(written: str | None) -> int | None:
     """Return what a setting says; None where nobody may see it, or where it sets no limit: the greatest, or below 0."""
-    return int(said) if said is not None and 0 <= int(said) < ANY_MS else None
+    return int(written) if written is not None and 0 <= int(written) < ANY_MS else None
 
 
 def _size(data: Any) -> int:

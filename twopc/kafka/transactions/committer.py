@@ -97,20 +97,20 @@ class PlainCommitter(Committer):
     def _look_at_outputs(self, client: LeaderClient) -> None:
         """Say what has become of the topics since the last look, which was half a minute ago: writers don't look."""
         now = client.topics(self._topics) if self._topics else {}
-        for said in changed_topics(self._seen, now, "from the job's next attempt on"):
-            log.warning("%s", said)
+        for change in changed_topics(self._seen, now, "from the job's next attempt on"):
+            log.warning("%s", change)
         self._seen |= {topic: KnownTopic.of(info) for topic, info in now.items()}
 
     def compare(self, known: Sequence[KnownOutput]) -> None:
         before = known_topics(known)
         with self._connect() as client:
-            for said in changed_topics(before, client.topics(before)):
-                log.warning("%s", said)
+            for change in changed_topics(before, client.topics(before)):
+                log.warning("%s", change)
 
     def _warn_of_what_goes(self, client: LeaderClient) -> None:
         for topic in self._topics:
-            for said in TopicLasting.of(topic, client.settings_of(topic, LASTING_SETTINGS)).warnings():
-                log.warning("%s", said)
+            for warning in TopicLasting.of(topic, client.settings_of(topic, LASTING_SETTINGS)).warnings():
+                log.warning("%s", warning)
 
     def _connect(self) -> LeaderClient:
         return LeaderClient(self._config.bootstrap_servers, self._config.properties)

@@ -130,13 +130,13 @@ def _end(
     if act is SettleAction.HOLD:
         return Settled(committable, Outcome.HELD, "it is open, behind one of its subtask that is lost")
     commit = act is SettleAction.COMMIT
-    said = client.end_transaction(
+    answer = client.end_transaction(
         prepared.transactional_id, prepared.producer_id, prepared.producer_epoch, commit=commit
     )
     # That it was aborted is asked again, and not taken from an answer: a zombie may have committed it before.
     return (
         Settled(committable, Outcome.COMMITTED, "it was open, and the broker has committed it")
-        if said and commit
+        if answer and commit
         else None
     )
 

@@ -18,24 +18,24 @@ _OF_SPARK = frozenset({"checkpointlocation", "queryname"})
 def sink_options(options: Mapping[str, str]) -> SinkOptions:
     """Return what a query says of its output; raise ConfigurationError that names an option that can't be meant."""
     given = GivenOptions.of(options)
-    said = given.own
+    own = given.own
     known = {name.lower() for name in NAMES}
-    for strange in sorted(said.keys() - known - _OF_SPARK):
+    for strange in sorted(own.keys() - known - _OF_SPARK):
         raise ConfigurationError(
             f"the sink twopc-kafka has no option {strange!r}: it knows {', '.join(NAMES)}, and {PREFIX}* for "
             "properties of librdkafka's"
         )
     for needed in (NAME, DECISIONS):
-        if not said.get(needed):
+        if not own.get(needed):
             raise ConfigurationError(f"the sink twopc-kafka needs option({needed!r}, ...): {_MEANS[needed]}")
     return SinkOptions(
-        name=said[NAME],
-        decisions=said[DECISIONS],
+        name=own[NAME],
+        decisions=own[DECISIONS],
         bootstrap_servers=given.servers,
-        topic=said.get(TOPIC),
-        first_batch=_batch(said.get(FIRST_BATCH.lower(), "0")),
-        accept_loss=frozenset(names_in(said.get(ACCEPT_LOSS.lower(), ""))),
-        transaction_timeout_ms=timeout_of(said.get(TIMEOUT.lower())),
+        topic=own.get(TOPIC),
+        first_batch=_batch(own.get(FIRST_BATCH.lower(), "0")),
+        accept_loss=frozenset(names_in(own.get(ACCEPT_LOSS.lower(), ""))),
+        transaction_timeout_ms=timeout_of(own.get(TIMEOUT.lower())),
         properties=given.properties,
     )
 

@@ -29,8 +29,8 @@ def lag(progress: Mapping[str, Any]) -> dict[str, int]:
     return left
 
 
-def _offsets(told: Any) -> SourceOffsets | None:
+def _offsets(stored: Any) -> SourceOffsets | None:
     try:
-        return SourceOffsets.from_json(json.loads(told))
+        return SourceOffsets.from_json(json.loads(stored))
     except (ConfigurationError, TypeError, ValueError):
         return None

@@ -50,9 +50,9 @@ class SourceOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
         """Raise ConfigurationError, naming it, for an option that can't be meant."""
-        said = GivenOptions.of(options)
-        _refuse_unknown(said.own)
-        given = {name: said.own[name.lower()] for name in NAMES if name.lower() in said.own}
+        own = GivenOptions.of(options)
+        _refuse_unknown(own.own)
+        given = {name: own.own[name.lower()] for name in NAMES if name.lower() in own.own}
         pattern = checked_pattern(given[PATTERN], names_in(given.get(EXCLUDE, ""))) if PATTERN in given else None
         topics = names_in(given.get(SUBSCRIBE, ""))
         if bool(topics) == (pattern is not None):
@@ -61,7 +61,7 @@ class SourceOptions:
                 f"option('{PATTERN}', 'REGEX'), and not both"
             )
         return cls(
-            servers=said.servers,
+            servers=own.servers,
             topics=topics,
             pattern=pattern,
             start=_start(given),
@@ -70,7 +70,7 @@ class SourceOptions:
             longest_wait_ms=_wait_ms(given.get(WAIT, LONGEST_WAIT)),
             headers=_switch(given.get(HEADERS, "false")),
             accepted=frozenset(names_in(given.get(ACCEPT, ""))),
-            properties=checked_query_properties(said.properties),
+            properties=checked_query_properties(own.properties),
         )
 
     @property
@@ -78,8 +78,8 @@ class SourceOptions:
         return Cluster(self.servers, self.properties)
 
 
-def _refuse_unknown(said: Mapping[str, str]) -> None:
-    for name in said.keys() - {name.lower() for name in NAMES}:
+def _refuse_unknown(own: Mapping[str, str]) -> None:
+    for name in own.keys() - {name.lower() for name in NAMES}:
         instead = _INSTEAD.get(name, f"it knows {', '.join(NAMES)}, and {PREFIX}* for properties of librdkafka's")
         raise ConfigurationError(f"the source twopc-kafka has no option {name!r}: {instead}")
 

@@ -154,13 +154,13 @@ def commit_steps(batch: int, written: WrittenBatch, first: int = 0, accepted: It
     return (yield from _decide(batch, _revision_behind(known.decision), written))
 
 
-def given_up(told: Sequence[tuple[Committable, ...] | None]) -> tuple[Committable, ...]:
-    """Return what is aborted when Spark says that a batch failed: `told` is of each task, None where it failed.
+def given_up(messages: Sequence[tuple[Committable, ...] | None]) -> tuple[Committable, ...]:
+    """Return what is aborted when Spark says that a batch failed: `messages` is of each task, None where it failed.
 
     Where no task failed, Spark has asked to commit all of it before, and that failed: it may be decided, or be so yet.
     The next run reads whether it is.
     """
-    return tuple(chain.from_iterable(filter(None, told))) if None in told else ()
+    return tuple(chain.from_iterable(filter(None, messages))) if None in messages else ()
 
 
 def _finish(decision: Decision | None, accept: frozenset[str]) -> Generator[Step, Any, Decision | None]:
@@ -223,8 +223,10 @@ def judge(looked: Sequence[Settled], accepted: frozenset[str]) -> Verdict:
 
 def _lost(decision: Decision, looked: Sequence[Settled], accepted: frozenset[str], verdict: Verdict) -> TransactionLost:
     lost = [each for each in looked if each.outcome is Outcome.LOST and each.committable.name not in accepted]
-    said = "; ".join(f"{each.committable.name}: {each.evidence}" for each in lost)
-    begun = f"batch {decision.batch} is decided, and {len(lost)} of its {len(looked)} transactions are lost ({said})"
+    evidence = "; ".join(f"{each.committable.name}: {each.evidence}" for each in lost)
+    begun = (
+        f"batch {decision.batch} is decided, and {len(lost)} of its {len(looked)} transactions are lost ({evidence})"
+    )
     if verdict is Verdict.WRITE_AGAIN:
         error = TransactionLost(
             f"{begun}. None of it is visible: start the query again, and the batch is written again"

@@ -73,10 +73,10 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Decide that what the tasks wrote is the batch's output, and commit it; or finish what was decided before."""
-        told = [each for each in messages if isinstance(each, TaskMessage)]
-        assert len(told) == len(messages), "Spark commits a batch when all of its tasks have told what they did"
-        run = self._run_of(told[0], batchId)
-        written = written_by(each.result for each in told)
+        known = [each for each in messages if isinstance(each, TaskMessage)]
+        assert len(known) == len(messages), "Spark commits a batch when all of its tasks have told what they did"
+        run = self._run_of(known[0], batchId)
+        written = written_by(each.result for each in known)
         try:
             run.do(
                 batchId,
@@ -90,24 +90,24 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Abort what no decision names, nor ever will. Spark calls this after a commit that failed, too."""
-        told = [each if isinstance(each, TaskMessage) else None for each in messages]
-        transactions = given_up([None if each is None else each.transactions for each in told])
+        parts = [each if isinstance(each, TaskMessage) else None for each in messages]
+        transactions = given_up([None if each is None else each.transactions for each in parts])
         if transactions:
-            some = next(filter(None, told))
+            some = next(filter(None, parts))
             with QueryRun(self._options, some.query, self._config_of(some)) as run:
                 run.abort(transactions)
 
-    def _run_of(self, told: TaskMessage, batch: int) -> QueryRun:
+    def _run_of(self, message: TaskMessage, batch: int) -> QueryRun:
         """Return the run that a batch belongs to: that of the batch before, where this process has committed it."""
-        run, config = _runs.pop(self._options.name, None), self._config_of(told)
-        if run is not None and (run.query, run.next_batch, run.config) == (told.query, batch, config):
+        run, config = _runs.pop(self._options.name, None), self._config_of(message)
+        if run is not None and (run.query, run.next_batch, run.config) == (message.query, batch, config):
             return run
         if run is not None:
             run.close()
-        return QueryRun(self._options, told.query, config)
+        return QueryRun(self._options, message.query, config)
 
-    def _config_of(self, told: TaskMessage) -> BatchWriterConfig:
-        return self._options.writer_config(told.run, told.timeout_ms)
+    def _config_of(self, message: TaskMessage) -> BatchWriterConfig:
+        return self._options.writer_config(message.run, message.timeout_ms)
 
 
 def _claim_of(options: SinkOptions) -> BatchWriterConfig:

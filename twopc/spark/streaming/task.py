@@ -61,12 +61,12 @@ class TaskResult:
 
 def written_by(results: Iterable[TaskResult]) -> WrittenBatch:
     """Return what a batch's tasks have written together."""
-    told = sorted(results, key=lambda each: each.partition)
+    messages = sorted(results, key=lambda each: each.partition)
     return WrittenBatch(
-        tuple(each.committable for each in told if each.committable is not None),
-        sum(each.records for each in told),
-        sum(each.size for each in told),
-        max((each.attempt + 1 for each in told), default=1),
+        tuple(each.committable for each in messages if each.committable is not None),
+        sum(each.records for each in messages),
+        sum(each.size for each in messages),
+        max((each.attempt + 1 for each in messages), default=1),
     )
 
 

@@ -71,7 +71,7 @@ class DirectCoordinator:
     def attach(self, job: str, attempt: AttemptId, subtask: SubtaskIndex) -> DirectLink:
         """Open a subtask's link."""
         session = SessionId(next(self._sessions))
-        link = self._links[session] = DirectLink(lambda said: self._jobs.take(job, (said,)), session)
+        link = self._links[session] = DirectLink(lambda message: self._jobs.take(job, (message,)), session)
         self._jobs.attach(job, Attached(session, attempt, subtask, NO_CHECKPOINT, end_of_input=False, pid=0, host=""))
         return link
 

@@ -182,8 +182,8 @@ def _handler(answer: Callable[[str, str, str | None, Any], Answer | None]) -> ty
             if answered is None:
                 self.close_connection = True
                 return
-            status, said = answered
-            data = json.dumps(said).encode()
+            status, reply = answered
+            data = json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
             self.send_header("Content-Length", str(len(data)))
