@@ -173,5 +173,5 @@ def test_a_drain_closes_what_is_open_with_the_place_behind_the_last_record() -> 
     rows = [InputRow({"at": at}, b"k", number) for number, at in [(0, 1), (1, 2), (0, 12), (1, 3), (0, 14)]]
     assert [each.expected for each in replay.make("source-1", batch_of(rows))] == [Expected(Place(IN, 0), b"k", b"1")]
     behind = {number: Place(TopicPartition("in", number), 9) for number in (0, 1)}
-    drained = [each.expected for each in replay.drain("source-1", behind)]
+    drained = [each.expected for each in replay.drain(["source-1"], behind)]
     assert drained == [Expected(behind[0], b"k", b"2"), Expected(behind[1], b"k", b"2")]

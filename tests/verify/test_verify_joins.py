@@ -60,15 +60,15 @@ def test_joins_and_states_over_topics_are_judged_in_the_order_of_times_and_not_w
     def verify(*more: str) -> CommandResult:
         return twopc("verify", "--map", str(job), "-b", servers, "-o", "json", *more)
 
-    produce(servers, f"{name}-orders", writes(range(0, 2_000, 2)))
-    produce(servers, f"{name}-changes", writes(range(1, 2_000, 6)))
+    produce(servers, f"{name}-orders", writes(range(10_000, 12_000, 2)))
+    produce(servers, f"{name}-changes", writes(range(10_001, 12_000, 6)))
     run()
     held = verify()
     assert held.code == 0, held.out + held.err
     assert json.loads(held.out)["left_out"] == []
 
     # What comes behind an order that was joined already is the earlier by its time, and met nothing of it.
-    produce(servers, f"{name}-changes", writes(range(1_000, 1_010)))
+    produce(servers, f"{name}-changes", writes(range(11_000, 11_010)))
     run()
     late = verify()
     assert late.code == 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +19,18 @@ from twopc.drill.delegating_reader import DelegatingReader
 from twopc.drill.timeline import RecoveryClock
 from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import SubtaskIndex
-from twopc.record import Batch
+from twopc.record import Batch, Row
 from twopc.source import SourceReader
 
 CHECKPOINTS = 2
 """One of so many that complete was triggered when all stood still."""
 
 PATIENCE_SECONDS = 120.0
+STILL_SECONDS = 1.0
+"""How long a source stands that nobody polls."""
+
 _TURN_SECONDS = 0.05
 _GO = "go-on"
 
@@ -53,8 +57,10 @@ class InterruptedReader(DelegatingReader):
         self._middle = middle
         self._folder = folder
         self._stands = folder / f"stands-{subtask}-{source}"
+        self._polled_at = time.monotonic()
 
     def poll(self, timeout: float, most: int) -> Batch | None:
+        self._polled_at = time.monotonic()
         if (self._folder / _GO).exists():
             return self.reader.poll(timeout, most)
         at = offsets_of(self.reader.positions()).items()
@@ -64,6 +70,12 @@ class InterruptedReader(DelegatingReader):
         self._stands.touch()
         time.sleep(min(timeout, _TURN_SECONDS))
         return None
+
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        """Nobody polls a source whose records wait for those of another, which stands: so it stands, too."""
+        if time.monotonic() - self._polled_at > STILL_SECONDS:
+            self._stands.touch()
+        return super().positions(waiting)
 
     def finished(self) -> bool:
         """Nobody polls one of several sources that is at its end: it stands there all the same."""

@@ -162,10 +162,11 @@ class EventTimeOrder:
     def _may_read(self, source: str) -> bool:
         """Pause the splits of which something is held, where that is much; return whether the others can be read."""
         held, paused = self.held(source), self._paused[source]
-        if held < HELD_MAX // 2 and not paused:
+        if held < HELD_MAX and not paused:
             return True
         full = frozenset(lane.split for lane in self._lanes[source].values() if lane.size)
-        wanted = full if held >= HELD_MAX else paused & full if held >= HELD_MAX // 2 else frozenset[str]()
+        # One that was paused is read again when nothing of it is held: a client reads anew what it had fetched ahead.
+        wanted = full if held >= HELD_MAX else paused & full
         if wanted != paused and self._readers[source].pause(wanted):
             self._paused[source] = wanted
         return held < HELD_MAX or self._paused[source] == full
