@@ -53,10 +53,11 @@ class Cell:
         """Whether every change plays it: all kills, and the other signals where they meet what a kill doesn't.
 
         Who was stopped wakes beside a successor: that matters once the checkpoint is completed, for then both could
-        commit it. Who is terminated still acts: that matters in a driver that has done half of what it does.
+        commit it, and as long as there is anything to commit. Who is terminated still acts: that matters in a driver
+        that has done half of what it does.
         """
         if self.signal is Signal.STOP:
-            return "completed" in self.point.value.durable
+            return "completed" in self.point.value.durable and self.point not in ALL_COMMITTED
         return self.signal is Signal.KILL or self.point in HALF_DONE
 
     @property
@@ -136,6 +137,9 @@ ON_THE_WIRE = (
 OF_OTHER_SINKS = frozenset(
     point for point in CrashPoint if point.in_global_commit or point is CrashPoint.BETWEEN_COMMITS
 )
+ALL_COMMITTED = frozenset({CrashPoint.AFTER_COMMIT, CrashPoint.AFTER_COMMITTED_SENT})
+"""Where a subtask has committed all that it had to, and nobody may know."""
+
 HALF_DONE = frozenset({CrashPoint.DRIVER_IN_SETTLE, CrashPoint.DRIVER_AFTER_SETTLE, CrashPoint.AFTER_GLOBAL_COMMIT})
 """Where the driver has settled, or committed globally, and nobody has been told."""
 

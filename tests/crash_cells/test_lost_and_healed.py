@@ -20,7 +20,7 @@ from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.ids import SubtaskIndex
 from twopc.storage.local import LocalStore
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(720)]
+pytestmark = [pytest.mark.drill, pytest.mark.proof, pytest.mark.timeout(720)]
 
 SHORTEST = {
     "checkpoint_timeout": "1s",

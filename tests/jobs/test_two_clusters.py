@@ -78,6 +78,7 @@ def test_between_topics_of_one_name_each_record_comes_once_and_the_group_follows
         assert doubled.code == 1, doubled.out + doubled.err
 
 
+@pytest.mark.proof
 def test_sinks_on_both_clusters_are_exact_through_a_kill_between_their_commits_as_verify_says(
     broker: Broker, tmp_path: Path
 ) -> None:

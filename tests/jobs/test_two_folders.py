@@ -121,6 +121,7 @@ def test_of_two_that_are_started_again_and_again_one_runs_and_the_output_is_exac
     assert "--from none" in loser.said[-2] + loser.said[-3]
 
 
+@pytest.mark.proof
 def test_who_is_taken_over_from_another_folder_ends_as_fenced_and_says_by_which_attempt(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -306,7 +306,7 @@ class Dataflow:
             }
             places = [(sinks[node.id],)] if node.id in sinks else self._stops(nodes, node, after, sides)
             if isinstance(node.operation, Step):
-                self._places[node.id] = places[0][0]
+                self._places[node.id] = next(stop for stops in places for stop in stops)
             for origin, stops in zip(map(Port.parse, node.inputs), places, strict=True):
                 following[origin][:0] = stops
         return starts
