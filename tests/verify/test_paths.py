@@ -6,7 +6,7 @@ from typing import Any
 
 from two_sources import job as two_sources
 
-from twopc import Job, KafkaSink, KafkaSource
+from twopc import Job, KafkaSink, KafkaSource, String, Tumbling
 from twopc.verify.paths import Paths
 
 
@@ -122,6 +122,15 @@ def test_what_works_by_key_behind_a_key_by_of_several_topics_is_on_a_path() -> N
     paths = Paths.of(job.definition())
     assert not paths.undetermined
     assert [node.operator for node in paths.sinks.values()] == ["by-length-sink", "by-length-sink", "out"]
+
+
+def test_topics_that_meet_before_a_key_by_alone_are_read_one_after_the_other() -> None:
+    job = Job("job")
+    both = job.source(KafkaSource("a"), name="one").merge(job.source(KafkaSource("b"), name="other"))
+    windows = both.key_by(len, name="by-length").window(Tumbling("1m")).count(name="count").final()
+    windows.map(str).sink(KafkaSink("out", value=String()), name="out")
+    paths = Paths.of(job.definition())
+    assert (paths.undetermined, paths.by_time, paths.meetings) == ({}, {}, ())
 
 
 def test_what_a_join_with_a_broadcast_table_makes_is_on_no_path_and_all_else_is() -> None:

@@ -88,8 +88,11 @@ class Paths:
                 copies = _whole(each, before) if _is_by_key(each) else _copies(each, tuple(chain.from_iterable(before)))
                 ends[each.id] = tuple(Port(node.id) for node in copies if node.operation is each.operation)
                 nodes += copies
+        # Before a key_by records meet by time, too; what is worked out of them there depends on no order.
+        here = {source for key in by_time.keys() - undetermined.keys() for source in definition.sources_before(key)}
+        ordered = tuple(each for each in meetings if not here.isdisjoint(each))
         policies = definition.error_policies
-        return cls(tuple(nodes), undetermined, policies, meetings, event_times(definition), by_time)
+        return cls(tuple(nodes), undetermined, policies, ordered, event_times(definition), by_time)
 
     def to(self, sinks: Collection[str]) -> Paths:
         """Return the paths that lead to these sinks."""
