@@ -125,6 +125,14 @@ def test_what_can_be_no_broadcast_table_is_refused_where_it_is_written(
         build(*streams())
 
 
+def test_streams_that_have_looked_into_one_broadcast_table_may_meet() -> None:
+    orders, products = streams()
+    returns = orders._job.source(KafkaSource("returns"), name="returns")
+    table = products.table("t", broadcast=True)
+    met = orders.join(table, pair).join(returns.join(table, pair), pair, within="5m", name="met")
+    assert met.sink(KafkaSink("out", value=Json())).definition().sources_before("met") == ("returns", "orders")
+
+
 def test_what_a_broadcast_table_skips_is_said_by_the_policy_of_its_source() -> None:
     job = Job("enrich", on_error=DeadLetter("wrong"))
     other = job.source(KafkaSource("in"), name="in", on_error=Skip())

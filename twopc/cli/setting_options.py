@@ -34,9 +34,8 @@ def run_options(
     """
     declared = _declared()
     chosen = {name: declared[name] for name in names} or declared
-    kinds = {each.name: str(each.type) for each in fields(RunSettings)}
     parameters = [
-        _parameter(each, kinds[name].removesuffix(" | None"), (meanings or {}).get(name))
+        _parameter(name, each, (meanings or {}).get(name))
         for name, each in chosen.items()
         if each.name not in leave_out
     ]
@@ -53,25 +52,30 @@ def option_of(name: str, meaning: Meaning | None = None) -> Any:
 
     Where no `meaning` is given, it is that of a run.
     """
-    return _option(_declared()[name], meaning)
+    return _option(name, _declared()[name], meaning)
 
 
 def _declared() -> dict[str, Setting]:
     return {name: each for name, each in settings_of(RunSettings).items() if each.flags}
 
 
-def _parameter(setting: Setting, kind: str, meaning: Meaning | None) -> inspect.Parameter:
-    # Text for a duration, and for several values, as the environment has them.
-    value = _TYPES.get(kind, str) if not setting.is_duration else str
+def _parameter(name: str, setting: Setting, meaning: Meaning | None) -> inspect.Parameter:
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[value | None, _option(setting, meaning, is_flag=value is bool)],
+        annotation=Annotated[_type_of(name, setting) | None, _option(name, setting, meaning)],
     )
 
 
-def _option(setting: Setting, meaning: Meaning | None, *, is_flag: bool = False) -> Any:
+def _type_of(name: str, setting: Setting) -> type:
+    # Text for a duration, and for several values, as the environment has them.
+    declared = next(str(each.type) for each in fields(RunSettings) if each.name == name)
+    return str if setting.is_duration else _TYPES.get(declared.removesuffix(" | None"), str)
+
+
+def _option(name: str, setting: Setting, meaning: Meaning | None) -> Any:
+    is_flag = _type_of(name, setting) is bool
     default = setting.default if meaning is None else meaning.default or setting.default
     return typer.Option(
         *setting.flags,

@@ -74,8 +74,8 @@ class PlainLines:
         self._last_line = -LINE_SECONDS
 
     def note(self, event: events.Event) -> None:
-        for subject, note in self._view.note(event):
-            self._write(note, subject)
+        for noted, note in self._view.note(event):
+            self._write(note, noted)
         if isinstance(event, events.CheckpointAborted):
             what = f"checkpoint {event.checkpoint_id}" if event.checkpoint_id else f"requested {event.kind}"
             self._write(f"{what} aborted: {event.message}", event)

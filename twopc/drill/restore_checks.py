@@ -111,18 +111,18 @@ def prospects(
 def judge_transactions(found: Iterable[TransactionProspect]) -> Check:
     """Whether every pending transaction would be committed, is, or would be written again exactly."""
     every = list(found)
-    partitions = ", ".join(
+    counts = ", ".join(
         f"{count} {prospect.value}"
         for prospect in Prospect
         if (count := sum(each.prospect is prospect for each in every))
     )
     if any(each.prospect is Prospect.UNDECIDED for each in every):
-        return Check.not_judged(TRANSACTIONS, f"the broker has not decided yet: {partitions}")
+        return Check.not_judged(TRANSACTIONS, f"the broker has not decided yet: {counts}")
     lost = [str(each) for each in every if each.prospect is Prospect.LOST]
     if lost:
-        return Check(TRANSACTIONS, CheckVerdict.BROKEN, partitions, tuple(lost))
+        return Check(TRANSACTIONS, CheckVerdict.BROKEN, counts, tuple(lost))
     noted = [str(each) for each in every if each.prospect is Prospect.WOULD_REWRITE]
-    return Check(TRANSACTIONS, CheckVerdict.HELD, partitions or "none is pending", tuple(noted))
+    return Check(TRANSACTIONS, CheckVerdict.HELD, counts or "none is pending", tuple(noted))
 
 
 def _is_lost(verdict: transaction_verdict.Verdict) -> bool:

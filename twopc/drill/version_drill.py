@@ -88,7 +88,7 @@ class _Drill:
         )
 
     def _left_out(self) -> dict[str, str]:
-        reasons = dict.fromkeys(reasons for each in (self._one, self._other) for reasons in each.drilled.left_out)
+        reasons = dict.fromkeys(reason for version in (self._one, self._other) for reason in version.drilled.left_out)
         return {"not compared": "; ".join(reasons)} if reasons else {}
 
     def _judged(self, one: VersionOutput, other: VersionOutput) -> tuple[Check, dict[str, float]]:

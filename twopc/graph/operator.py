@@ -42,6 +42,11 @@ class Operator:
     on_error: ErrorPolicy = FAIL
     behind: str | None = None
 
+    @property
+    def keyed_step(self) -> Step | None:
+        """Its step, if all records of a key must come to that under one partition number; else None."""
+        return self.operation if isinstance(self.operation, Step) and self.operation.by_key else None
+
     def __str__(self) -> str:
         if isinstance(self.operation, Source | Sink):
             kind, *rest = (

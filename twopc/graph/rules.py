@@ -42,14 +42,14 @@ def refuse_duplicates(job: str, operators: Sequence[Operator]) -> None:
 def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
     """State by key is kept by partition number: where records of one key come under several, it has several."""
     for keyed in operators:
-        if not isinstance(keyed.operation, Step) or not keyed.operation.by_key:
+        if (step := keyed.keyed_step) is None:
             continue
         before = upstream(operators, keyed.id)
         if changing := next((each for each in before if may_set_key(each.operation)), None):
             raise ConfigurationError(
                 f"job {job!r}: {keyed} keeps a state for each key under each partition number, and {changing} before "
                 "it may change the key: records of the new key may come from any partition, and each has a state of "
-                f"its own. Put {keyed.operation.operator} before it, and change values with map, filter and flat_map, "
+                f"its own. Put {step.operator} before it, and change values with map, filter and flat_map, "
                 "which keep the key; or put key_by between the two, which brings all records of one key together; or "
                 "say keeps_key=True of map_records, flat_map_records, map_async_records, map_batches or process, where "
                 "that leaves the key as it is"
@@ -59,7 +59,7 @@ def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
 def refuse_joins_with_oneself(job: str, operators: Sequence[Operator]) -> None:
     """Of records of one source in both inputs of a join, the order of branches would say what it sees."""
     for join in operators:
-        if not isinstance(join.operation, Step) or not join.operation.by_key:
+        if join.keyed_step is None:
             continue
         sides = [senders(operators, Port.parse(port).operator) for port in join.inputs]
         both: set[str] = set().union(*(one & other for one, other in combinations(sides, 2)))

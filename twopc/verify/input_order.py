@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 
 from twopc.clock import SystemClock
 from twopc.kafka.clients.cluster import Cluster
-from twopc.kafka.input.topic_reader import BATCH, POLL_SECONDS, Ranges, open_reader, until_done
+from twopc.kafka.input.topic_reader import BATCH, POLL_SECONDS, Ranges, open_reader, read, until_done
 from twopc.kafka.source import KafkaSource
 from twopc.record import Batch
 from twopc.runtime.event_time_order import EventTimeOrder, has_a_number_twice
@@ -28,6 +28,11 @@ def read_group(
     paths: Paths, sources: Mapping[str, KafkaSource], clusters: Mapping[str, Cluster], ranges: Mapping[str, Ranges]
 ) -> Iterator[tuple[str, Batch]]:
     """Yield the records of one group with their source, each partition in its order; raise Unavailable if none come."""
+    if not any(source in met for met in paths.meetings for source in sources):
+        for name, source in sources.items():
+            for batch in read(clusters[name], ranges[name], key=source.key, value=source.value):
+                yield name, batch
+        return
     with ExitStack() as opened:
         readers = {
             name: opened.enter_context(

@@ -24,7 +24,7 @@ from typing import Any
 from twopc.error_policy import ErrorPolicy
 from twopc.graph import JobDefinition, Merge, Operator
 from twopc.listing import listed
-from twopc.operators import JoinBroadcast, Step
+from twopc.operators import JoinBroadcast
 from twopc.port import Port
 from twopc.sink import Sink
 from twopc.source import Source
@@ -60,6 +60,9 @@ class Paths:
     @classmethod
     def of(cls, definition: JobDefinition) -> Paths:
         meetings = source_groups(definition)
+        # What the job itself writes comes as it is committed: who waits for it, and how long, depends on that.
+        stages = definition.stages
+        in_order = {source for met in meetings if not any(stages[source] for source in met) for source in met}
         undetermined: dict[str, str] = {}
         by_time: dict[str, str] = {}
         nodes: list[PathNode] = []
@@ -70,22 +73,22 @@ class Paths:
                 continue
             ports = list(map(Port.parse, each.inputs))
             behind = (undetermined[port.operator] for port in ports if port.operator in undetermined)
-            tangled = _tangled(definition, each, meetings)
+            is_by_key = each.keyed_step is not None
+            met = _met(definition, each) if is_by_key else ""
+            tangled = _tangled(each, met, in_order.isdisjoint(definition.sources_before(each.id)))
             if reason := tangled or next(behind, ""):
                 undetermined[each.id] = reason
-            if met := _met(definition, each) or next(
-                (by_time[port.operator] for port in ports if port.operator in by_time), ""
-            ):
+            if met := met or next((by_time[port.operator] for port in ports if port.operator in by_time), ""):
                 by_time[each.id] = met
             before = [
                 tuple(Port(end.operator, port.output or end.output) for end in ends[port.operator]) for port in ports
             ]
-            if tangled or (reason and _is_by_key(each)):
+            if tangled or (reason and is_by_key):
                 ends[each.id] = ()
             elif isinstance(each.operation, Merge):
                 ends[each.id] = tuple(chain.from_iterable(before))
             else:
-                copies = _whole(each, before) if _is_by_key(each) else _copies(each, tuple(chain.from_iterable(before)))
+                copies = _whole(each, before) if is_by_key else _copies(each, tuple(chain.from_iterable(before)))
                 ends[each.id] = tuple(Port(node.id) for node in copies if node.operation is each.operation)
                 nodes += copies
         # Before a key_by records meet by time, too; what is worked out of them there depends on no order.
@@ -148,23 +151,14 @@ def _whole(operator: Operator, before: Sequence[Sequence[Port]]) -> list[PathNod
     return [*merges, PathNode(operator.id, tuple(inputs), operator.operation, operator.id)]
 
 
-def _is_by_key(operator: Operator) -> bool:
-    return isinstance(operator.operation, Step) and operator.operation.by_key
-
-
-def _tangled(definition: JobDefinition, operator: Operator, meetings: Sequence[Sequence[str]]) -> str:
-    """Say why nothing tells what an operator makes; empty where its input does."""
+def _tangled(operator: Operator, met: str, without_order: bool) -> str:
+    """Say why nothing tells what an operator makes of the inputs that meet there; empty where they do."""
     if isinstance(operator.operation, JoinBroadcast):
         return (
             f"{operator.id!r} looks into {operator.operation.table!r}, a broadcast table, and what that held when, no "
             "topic tells"
         )
-    if not _is_by_key(operator):
-        return ""
-    # What the job itself writes comes as it is committed: who waits for it, and how long, depends on that.
-    ordered = [met for met in meetings if not any(definition.stages[source] for source in met)]
-    met = _met(definition, operator)
-    if met and not any(source in each for source in definition.sources_before(operator.id) for each in ordered):
+    if met and without_order:
         return (
             f"{operator.id!r} works by key on the records of {met}, which meet in an order that no topic has, and what "
             "it makes depends on that order"
@@ -173,9 +167,7 @@ def _tangled(definition: JobDefinition, operator: Operator, meetings: Sequence[S
 
 
 def _met(definition: JobDefinition, operator: Operator) -> str:
-    """Name the inputs whose records meet at an operator by key; empty where it has one, or is none."""
-    if not _is_by_key(operator):
-        return ""
+    """Name the inputs whose records meet at an operator by key; empty where it has one."""
     sources = definition.sources_before(operator.id)
     inputs = [name for source in sources for name in definition.sources[source].inputs or (source,)]
     return listed(sorted(inputs)) if len(inputs) > 1 else ""
