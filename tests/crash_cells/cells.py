@@ -6,7 +6,7 @@ A cell says who is hit and where; `tests.crash_cells.scenes` knows how each kind
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -33,31 +33,29 @@ NUMBERS = {Signal.KILL: signal.SIGKILL, Signal.STOP: signal.SIGSTOP, Signal.TERM
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One point and one signal; `str` is its sentence."""
+    """One point, one signal, and whether the job does more than count; `str` is its sentence."""
 
     point: CrashPoint
     signal: Signal
+    with_every_operator: bool = False
 
     def __str__(self) -> str:
         verb = {Signal.KILL: "killed", Signal.STOP: "stopped and woken late", Signal.TERM: "terminated"}[self.signal]
-        return f"{self.point.code}: {verb} when {self.point.value.happened}"
-
-    @property
-    def with_every_operator(self) -> bool:
-        """Whether the job does more than count: at each place under one of the signals, as many under each."""
-        place = tuple(CrashPoint).index(self.point)
-        return self.point not in OF_OTHER_SINKS and tuple(Signal)[place % len(Signal)] is self.signal
+        job = " (every operator)" if self.with_every_operator else ""
+        return f"{self.point.code}: {verb} when {self.point.value.happened}{job}"
 
     @property
     def guards_a_change(self) -> bool:
-        """Whether every change plays it: all kills, and the other signals where they meet what a kill doesn't.
+        """Whether every change plays it: a kill at each place, and the other signals where they meet what that doesn't.
 
         Who was stopped wakes beside a successor: that matters once the checkpoint is completed, for then both could
-        commit it, and as long as there is anything to commit. Who is terminated still acts: that matters in a driver
-        that has done half of what it does.
+        commit it. Who is terminated still acts: that matters in a driver that has done half of what it does. What the
+        job does matters where its state is stored, committed with its output, or restored.
         """
+        if self.with_every_operator != (self.point in AT_STATE and _has_every_operator(self.point, self.signal)):
+            return False
         if self.signal is Signal.STOP:
-            return "completed" in self.point.value.durable and self.point not in ALL_COMMITTED
+            return self.point in WOKEN
         return self.signal is Signal.KILL or self.point in HALF_DONE
 
     @property
@@ -137,13 +135,50 @@ ON_THE_WIRE = (
 OF_OTHER_SINKS = frozenset(
     point for point in CrashPoint if point.in_global_commit or point is CrashPoint.BETWEEN_COMMITS
 )
-ALL_COMMITTED = frozenset({CrashPoint.AFTER_COMMIT, CrashPoint.AFTER_COMMITTED_SENT})
-"""Where a subtask has committed all that it had to, and nobody may know."""
+WOKEN = frozenset(
+    {
+        CrashPoint.COORDINATOR_AFTER_COMPLETION,
+        CrashPoint.COORDINATOR_AFTER_NOTIFY,
+        CrashPoint.BEFORE_COMMIT,
+        CrashPoint.END_TXN_NOT_APPLIED,
+        CrashPoint.AFTER_END_TXN,
+        CrashPoint.AFTER_GLOBAL_COMMIT,
+    }
+)
+"""Where a process of each kind that has slept could commit again: first and last, and between two commits."""
+
+AT_STATE = frozenset(
+    {
+        CrashPoint.IN_STORE,
+        CrashPoint.COORDINATOR_AFTER_METADATA,
+        CrashPoint.BEFORE_COMMIT,
+        CrashPoint.AFTER_END_TXN,
+        CrashPoint.IN_RESTORE_AFTER_MANIFEST,
+    }
+)
+"""Where the state of the job's operators is stored, completed, committed with what they made, or restored."""
 
 HALF_DONE = frozenset({CrashPoint.DRIVER_IN_SETTLE, CrashPoint.DRIVER_AFTER_SETTLE, CrashPoint.AFTER_GLOBAL_COMMIT})
 """Where the driver has settled, or committed globally, and nobody has been told."""
 
-CELLS = tuple(Cell(point, signal) for point in CrashPoint for signal in Signal)
+
+def _has_every_operator(point: CrashPoint, signal: Signal) -> bool:
+    """At each place under one of the signals, as many under each."""
+    place = tuple(CrashPoint).index(point)
+    return point not in OF_OTHER_SINKS and tuple(Signal)[place % len(Signal)] is signal
+
+
+def _cells(point: CrashPoint, signal: Signal) -> Iterator[Cell]:
+    plain = Cell(point, signal)
+    if _has_every_operator(point, signal):
+        yield Cell(point, signal, with_every_operator=True)
+        if not plain.guards_a_change:
+            return
+    yield plain
+
+
+#: Each place under each signal; under one of them with a job that does more than count, whatever guards a change.
+CELLS = tuple(cell for point in CrashPoint for signal in Signal for cell in _cells(point, signal))
 
 #: Where it matters to a kill whether a subtask's state is in files, or in the acknowledgement and the metadata.
 OF_SMALL_STATE = tuple(

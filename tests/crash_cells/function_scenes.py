@@ -52,8 +52,8 @@ class FunctionCell:
 
     @property
     def guards_a_change(self) -> bool:
-        """A timer is called as a function is, and who is terminated in one ends as anywhere else."""
-        return self.moment is Moment.IN_A_CALL
+        """A timer is called as a function is, and who is terminated or wakes in one ends as anywhere else."""
+        return self.moment is Moment.IN_A_CALL and self.signal is Signal.KILL
 
 
 FUNCTION_CELLS = (

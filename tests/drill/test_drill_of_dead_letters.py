@@ -15,7 +15,7 @@ from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.proof]
 
 JOB_FILE = str(Path(__file__).with_name("dead_letters_job.py"))
 LEFT_OUT = "dead letters hold stack traces, which no replay has the same"
@@ -51,7 +51,6 @@ def real(broker: Broker, tmp_path: Path) -> Real:
     return Real(broker, tmp_path)
 
 
-@pytest.mark.proof
 def test_a_drill_replays_the_output_and_names_the_dead_letters_that_it_leaves_out(real: Real) -> None:
     done = real.command("drill", "--from", real.chosen)
     held = checks(done)

@@ -13,7 +13,7 @@ from tests.drill.drilled import checks as checks_of
 from tests.jobs.cli import CommandResult, twopc
 from twopc.testing.broker import Broker
 
-pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("failing drill")]
+pytestmark = [pytest.mark.broker, pytest.mark.proof, pytest.mark.xdist_group("failing drill")]
 
 JOB_FILE = str(Path(__file__).with_name("broken_job.py"))
 RECORDS, REPEATED = 1_000, 11

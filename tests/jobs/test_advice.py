@@ -118,7 +118,8 @@ def test_input_that_retention_deleted_is_given_up_and_nothing_else(job: AdvisedJ
     assert "Given up: deleted before it was read" in twopc("checkpoints", "show", "latest", *at).out
 
 
-@pytest.mark.parametrize("is_there_again", [True, pytest.param(False, marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("is_there_again", [True, False])
 def test_a_deleted_topic_is_given_up_with_its_positions_only(job: AdvisedJob, is_there_again: bool) -> None:
     job.delete("b")
     job.fill("a", 0, 1)

@@ -93,6 +93,7 @@ def stage(broker: Broker, coordinator: str, tmp_path: Path, topic: Callable[[], 
     return Stage(broker, coordinator, tmp_path, topic(), topic())
 
 
+@pytest.mark.proof
 def test_a_worker_without_the_jobs_folder_makes_none_and_the_run_ends_naming_host_and_path(
     stage: Stage, folder: Path, tmp_path: Path
 ) -> None:

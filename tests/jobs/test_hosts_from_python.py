@@ -127,6 +127,7 @@ def test_inline_a_debugger_stops_in_a_function(program: Program) -> None:
     assert len(program.output()) == 10
 
 
+@pytest.mark.proof
 def test_inline_goes_on_where_the_run_before_ended(program: Program, broker: Broker) -> None:
     for _ in range(2):
         path = program.write("job.py", HEAD + GUARDED, "inline")

@@ -74,6 +74,7 @@ job.source(KafkaSource({topic!r})).stateful_map(count, name="seen").sink(KafkaSi
 """
 
 
+@pytest.mark.proof
 def test_counts_go_on_over_another_topic_and_not_in_the_middle_of_one_that_was_dropped_and_is_read_again(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ def test_the_next_run_reads_what_has_come_since_and_nothing_else(lines: Lines) -
     assert lines.written() == lines.expected
 
 
+@pytest.mark.proof
 def test_a_file_that_was_cut_short_is_refused_by_name(lines: Lines) -> None:
     lines.once.touch()
     lines.append("a.txt", range(100))

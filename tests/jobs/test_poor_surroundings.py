@@ -65,6 +65,7 @@ def test_a_job_runs_without_a_single_variable(broker: Broker, job: tuple[list[st
     assert written(broker, out) == [b"A%d" % number for number in range(10)]
 
 
+@pytest.mark.proof
 def test_a_job_runs_where_nothing_can_be_written_to_but_the_folder_that_it_is_given(
     broker: Broker, job: tuple[list[str], str], tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_function_that_turns_slow_in_the_middle_of_a_batch_costs_no_checkpoint
     assert output == IN_ORDER
 
 
+@pytest.mark.proof
 def test_where_one_record_outlasts_the_time_out_the_function_the_record_and_the_setting_are_named(
     run: Callable[..., tuple[CommandResult, list[bytes | None]]],
 ) -> None:

@@ -39,6 +39,7 @@ read.process(Total(), name="total").sink(KafkaSink(f"{name}-out", value=Json()))
 """
 
 
+@pytest.mark.proof
 def test_time_that_went_too_far_is_named_at_the_next_start_and_set_back_with_the_state_kept(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

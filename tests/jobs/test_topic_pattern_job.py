@@ -68,6 +68,7 @@ def test_new_topics_are_read_from_their_first_record_and_gone_ones_kept_until_th
     assert output() == [b"a", b"b1", b"b2", b"b3", b"new"]
 
 
+@pytest.mark.proof
 def test_a_job_goes_on_with_the_other_topics_when_one_is_deleted_while_it_runs(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:

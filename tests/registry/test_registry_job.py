@@ -79,6 +79,7 @@ def test_every_version_comes_out_once_although_a_subtask_was_killed(
     assert notes(registry, servers, f"{name}-out") == expected
 
 
+@pytest.mark.proof
 @pytest.mark.broker
 def test_a_registry_that_is_away_at_the_start_is_waited_for(
     broker: Broker,
