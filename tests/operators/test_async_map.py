@@ -15,7 +15,7 @@ from tests.operators.async_kit import PATIENCE_SECONDS, made, numbers, step
 from tests.operators.kit import row
 from twopc import Job, Json, KafkaSink, KafkaSource, Record
 from twopc.errors import UserCodeError
-from twopc.operators import MapAsyncRecords, SinkOutput, async_map
+from twopc.operators import MapAsyncRecords, SinkOutput, Turn, async_map
 from twopc.record import RecordError
 from twopc.testing import MemoryRun
 from twopc.testing.states import DictStore
@@ -140,7 +140,7 @@ def test_where_the_job_goes_on_behind_a_record_no_call_is_made_again(concurrency
 
     outputs = []
     with closing(row([step(some_fail, concurrency)], DictStore(), refuse)) as flow:
-        flow.put("in", numbers(40))
+        flow.put(Turn.of("in", numbers(40)))
         while flow.waits:
             outputs += [value for output in flow.advance()[1] for value in output.batch.values]
     assert outputs == [-value for value in range(40) if value % 3 != 1]
@@ -204,7 +204,7 @@ def test_of_a_batch_that_is_cut_no_further_call_is_begun_and_those_in_flight_com
         return value
 
     with closing(row([step(cutting, concurrency=5)], DictStore())) as flow:
-        flow.put("in", numbers(12))
+        flow.put(Turn.of("in", numbers(12)))
         assert [output.batch.values for output in flow.advance()[1]] == [[0, 1, 2, 3, 4]]
         assert [waiting.offset() for waiting in flow.waiting_rows("in")] == list(range(5, 12))
         assert begun == [0, 1, 2, 3, 4]

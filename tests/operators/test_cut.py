@@ -30,6 +30,7 @@ from twopc.operators import (
     StatefulMap,
     Step,
 )
+from twopc.operators.turn import Turn
 from twopc.processor import Context, Processor, ValueState
 from twopc.record import Record
 from twopc.serde import Json
@@ -116,7 +117,7 @@ def test_cuts_change_neither_outputs_nor_states_nor_how_often_a_function_is_call
     store, expected_store = DictStore(), DictStore()
     flow = row([KINDS[kind](cutting) for kind in kinds], store)
     outputs: list[tuple[int, Any]] = []
-    flow.put("in", batch_of(rows(values)))
+    flow.put(Turn.of("in", batch_of(rows(values))))
     counted = 0
     while flow.waits:
         waited = [row.offset() or 0 for row in flow.waiting_rows("in")]
@@ -146,7 +147,7 @@ def test_a_record_that_fails_behind_a_cut_that_comes_too_late_is_named(kind: str
         return value
 
     flow = row([KINDS[kind](fail)], DictStore())
-    flow.put("in", batch_of(rows([1, 2, 3, 4])))
+    flow.put(Turn.of("in", batch_of(rows([1, 2, 3, 4]))))
     flow.advance()
     flow.advance()
     with pytest.raises(UserCodeError, match=r"record in\[0\]@2: .*three"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.operators.kit import Node
-from twopc.operators import Dataflow, Filter, FlatMap, Map, SinkOutput, StatefulMap
+from twopc.operators import Dataflow, Filter, FlatMap, Map, SinkOutput, StatefulMap, Turn
 from twopc.record import Batch
 from twopc.serde import Json
 from twopc.testing.rows import InputRow, batch_of, batch_of_values
@@ -75,7 +75,7 @@ def test_what_branches_and_merges_again_comes_out_once_for_each_path_in_the_orde
 
 
 def advanced(dataflow: Dataflow, batch: Batch, source: str = "in") -> list[list[tuple[str, list[Any]]]]:
-    dataflow.put(source, batch)
+    dataflow.put(Turn.of(source, batch))
     turns = []
     while dataflow.waits:
         turns.append(values(dataflow.advance()[1]))
@@ -121,7 +121,7 @@ def test_only_the_source_of_the_batch_has_rows_that_wait() -> None:
     made: list[Dataflow] = []
     both = Node("both", ("web", "app"))
     made[:] = [flow(Node("web"), Node("app"), both, Node("map", ("both",), Map(cutting(made))), Node("out", ("map",)))]
-    made[0].put("web", batch_of_values(1, 2))
+    made[0].put(Turn.of("web", batch_of_values(1, 2)))
     assert made[0].advance()[0] == 1
     assert [row.offset() for row in made[0].waiting_rows("web")] == [1]
     assert list(made[0].waiting_rows("app")) == []

@@ -21,7 +21,7 @@ from twopc import (
     UserCodeError,
     ValueState,
 )
-from twopc.operators import Process
+from twopc.operators import Process, Turn
 from twopc.processor import Produced
 from twopc.record import Batch
 from twopc.state.forms import timed
@@ -369,6 +369,6 @@ def test_a_batch_may_be_cut_at_a_processor() -> None:
             return super().process(record, context)
 
     flow = row([Process(Cutting(), "op")], DictStore())
-    flow.put("in", batch_of(rows(*((b"a", 1, None) for _ in range(3)))))
+    flow.put(Turn.of("in", batch_of(rows(*((b"a", 1, None) for _ in range(3))))))
     assert [flow.advance()[0] for _ in range(3)] == [1, 1, 1]
     assert not flow.waits

@@ -11,7 +11,7 @@ from hypothesis import given
 from tests.operators.kit import Node
 from tests.operators.test_process import records, rows
 from twopc import Context, Json, ListState, MapState, Processor, Record, ValueState
-from twopc.operators import Dataflow, Process, SinkOutput
+from twopc.operators import Dataflow, Process, SinkOutput, Turn
 from twopc.processor import Produced
 from twopc.record import RecordError
 from twopc.state.layout import StateName
@@ -28,7 +28,7 @@ class Played:
         self.store = DictStore() if store is None else store
         nodes = [Node("in"), Node("op", ("in",), Process(processor, "op")), Node("out", ("op",))]
         flow = Dataflow([*nodes, Node("beside", ("op.side",))], self.store, self._refuse)
-        flow.put("in", batch_of(every))
+        flow.put(Turn.of("in", batch_of(every)))
         while flow.waits:
             for output in flow.advance()[1]:
                 self.outputs[output.sink] += zip(

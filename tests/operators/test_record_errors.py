@@ -26,6 +26,7 @@ from twopc.operators import (
     StatefulMap,
     Step,
 )
+from twopc.operators.turn import Turn
 from twopc.record import Batch, ErrorStage, RecordError
 from twopc.serde import Json
 from twopc.testing.rows import InputRow
@@ -100,7 +101,7 @@ def test_what_waits_what_came_out_and_what_went_wrong_are_all_that_was_put_in(
 
     store = DictStore()
     flow = row([KINDS[kind](at) for kind in kinds], store, refuse)
-    flow.put("in", source_batch(values))
+    flow.put(Turn.of("in", source_batch(values)))
     outputs: list[int] = []
     while flow.waits:
         waiting = [each.offset() or 0 for each in flow.waiting_rows("in")]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.operators.kit import Node
 from twopc import ConfigurationError, Json
-from twopc.operators import Dataflow, JoinTable, KeepTable, Map
+from twopc.operators import Dataflow, JoinTable, KeepTable, Map, Turn
 from twopc.operators.dataflow import OnError, SinkOutput, fail
 from twopc.record import RecordError
 from twopc.state.layout import StateName
@@ -171,7 +171,7 @@ def test_a_join_that_is_cut_goes_on_where_it_was() -> None:
 
     dataflow = flow(DictStore(), "inner", cutting)
     fed(dataflow, "in", (b"a", "A"))
-    dataflow.put("orders", batch_of(rows((b"b", 1), (b"a", 2), (b"b", 3), (b"a", 4))))
+    dataflow.put(Turn.of("orders", batch_of(rows((b"b", 1), (b"a", 2), (b"b", 3), (b"a", 4)))))
     count, outputs = dataflow.advance()
     assert (count, outputs[0].batch.values) == (2, [2])
     assert [row.offset() for row in dataflow.waiting_rows("orders")] == [2, 3]

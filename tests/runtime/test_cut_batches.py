@@ -9,7 +9,7 @@ from typing import Any
 from tests.operators.kit import row
 from tests.runtime.kit import PARTITION, Stage, trigger
 from twopc.clock import ManualClock
-from twopc.operators import Map
+from twopc.operators import Map, Turn
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Ack, EndOfInput, Progress
 from twopc.runtime.slow_function import CUT_SECONDS, SLOW_SECONDS, SlowFunctionWatch
@@ -87,7 +87,7 @@ def test_a_batch_that_lasts_is_cut_from_beside_the_loop() -> None:
 
     dataflow = row((Map(wait),), DictStore())
     watch = SlowFunctionWatch(dataflow, clock, lambda _: None)
-    dataflow.put("in", batch_of_values(1, 2, 3))
+    dataflow.put(Turn.of("in", batch_of_values(1, 2, 3)))
     outputs: list[list[int]] = []
 
     def advance() -> None:
@@ -118,7 +118,7 @@ def test_a_function_that_does_not_return_is_told_with_its_record() -> None:
 
     dataflow = row((Map(enrich),), DictStore())
     watch = SlowFunctionWatch(dataflow, clock, told.append)
-    dataflow.put("in", batch_of_values(1))
+    dataflow.put(Turn.of("in", batch_of_values(1)))
     with watch.batch():
         dataflow.advance()
     assert len(told) == 4

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twopc.clock import ManualClock
+from twopc.column_rows import places_of
+from twopc.operators import Turn
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.record import Batch, ErrorStage, RecordError, Row
@@ -26,7 +30,7 @@ class Lines(SourceReader):
     ) -> None:
         self.rows = {
             number: [
-                InputRow(f"{source}{number}.{at}", partition_=number, offset_=at, timestamp_=time)
+                InputRow(f"{source}{number}.{at}", topic_=source, partition_=number, offset_=at, timestamp_=time)
                 for at, time in enumerate(each)
             ]
             for number, each in times.items()
@@ -77,51 +81,91 @@ class Lines(SourceReader):
         return self.bounded and all(self.at[number] == len(rows) for number, rows in self.rows.items())
 
 
-def ordered(
+class Ordered(Protocol):
+    """Returns readers in the order of time: the records of one source in each turn, or those of several."""
+
+    def __call__(
+        self,
+        readers: Mapping[str, Lines],
+        idle_seconds: float = 0.0,
+        clock: ManualClock | None = None,
+        times: Mapping[str, Callable[[Any], Any]] | None = None,
+    ) -> Inputs: ...
+
+
+def in_order(
     readers: Mapping[str, Lines],
     idle_seconds: float = 0.0,
     clock: ManualClock | None = None,
     times: Mapping[str, Callable[[Any], Any]] | None = None,
+    *,
+    together: bool,
 ) -> Inputs:
-    return Inputs(readers, orders=[EventTimeOrder(readers, times or {}, idle_seconds, clock or ManualClock())])
+    order = EventTimeOrder(readers, times or {}, idle_seconds, clock or ManualClock(), together=together)
+    return Inputs(readers, orders=[order])
+
+
+@pytest.fixture(params=[False, True], ids=["apart", "together"])
+def ordered(request: pytest.FixtureRequest) -> Ordered:
+    return partial(in_order, together=request.param)
+
+
+def rows_of(turn: Turn) -> list[tuple[str, Row]]:
+    """The records of a turn in their order, each as it is told."""
+    found = [(str(value), row) for _, batch in turn.parts for value, row in zip(batch.values, batch.rows, strict=True)]
+    if (order := turn.order) is not None:
+        return sorted(found, key=lambda each: order[places_of([each[1]])[0]])
+    every: list[tuple[str, Row]] = []
+    for _, batch in turn.parts:
+        errors = dict(batch.errors)
+        for index in range(len(batch) + 1):
+            every += [(f"bad {errors[index].row.value()}", errors[index].row)] if index in errors else []
+            every += [(batch.values[index], batch.rows[index])] if index < len(batch) else []
+    return every
 
 
 def drained(inputs: Inputs, most: int = 100) -> list[str]:
     """Return all that comes until nothing does, as it stands in its number."""
     found: list[str] = []
-    while (polled := inputs.poll(0.0, most)) is not None:
-        _, batch = polled
-        errors = dict(batch.errors)
-        for index in range(len(batch) + 1):
-            found += [f"bad {errors[index].row.value()}"] if index in errors else []
-            found += [batch.values[index]] if index < len(batch) else []
+    while (turn := inputs.poll(0.0, most)) is not None:
+        found += [told for told, _ in rows_of(turn)]
     return found
 
 
-def test_the_earlier_record_goes_first_whichever_topic_it_is_of() -> None:
+def test_the_earlier_record_goes_first_whichever_topic_it_is_of(ordered: Ordered) -> None:
     inputs = ordered({"a": Lines("a", {0: [1, 4, 5, 9]}), "b": Lines("b", {0: [2, 3, 7]})})
     assert drained(inputs) == ["a0.0", "b0.0", "b0.1", "a0.1", "a0.2", "b0.2", "a0.3"]
 
 
-def test_of_one_time_the_record_of_the_first_source_goes_first() -> None:
+def test_of_one_time_the_record_of_the_first_source_goes_first(ordered: Ordered) -> None:
     readers = {"table": Lines("t", {0: [1, 2, 2]}), "stream": Lines("s", {0: [0, 1, 2, 3]})}
     assert drained(ordered(readers)) == ["s0.0", "t0.0", "s0.1", "t0.1", "t0.2", "s0.2", "s0.3"]
 
 
-def test_partitions_of_different_numbers_do_not_wait_for_each_other() -> None:
+def test_a_record_waits_where_the_first_source_may_have_more_of_its_time(ordered: Ordered) -> None:
+    table = Lines("t", {0: [1, 5, 5, 6]})
+    table.there[0] = 2
+    inputs = ordered({"table": table, "stream": Lines("s", {0: [5, 9]})})
+    assert drained(inputs) == ["t0.0", "t0.1"]
+    table.there[0] = 4
+    assert drained(inputs) == ["t0.2", "s0.0", "t0.3", "s0.1"]
+
+
+def test_partitions_of_different_numbers_do_not_wait_for_each_other(ordered: Ordered) -> None:
     inputs = ordered({"a": Lines("a", {0: [50], 1: [1]}), "b": Lines("b", {0: [2], 1: [60]})})
-    source, batch = inputs.poll(0.0, 100) or ("", None)
-    assert batch is not None
-    assert (source, batch.values) in (("b", ["b0.0"]), ("a", ["a1.0"]))
-    assert {*drained(inputs)} | {*batch.values} == {"a0.0", "a1.0", "b0.0", "b1.0"}
+    first = inputs.poll(0.0, 100)
+    assert first is not None
+    gone = [told for told, _ in rows_of(first)]
+    assert {*gone} & {"b0.0", "a1.0"}
+    assert [each for each in (*gone, *drained(inputs)) if each[1] == "0"] == ["b0.0", "a0.0"]
 
 
-def test_the_times_of_a_topic_that_jump_back_or_are_missing_keep_its_order() -> None:
+def test_the_times_of_a_topic_that_jump_back_or_are_missing_keep_its_order(ordered: Ordered) -> None:
     inputs = ordered({"a": Lines("a", {0: [5, 1, None, 6]}), "b": Lines("b", {0: [None, 5, 6]})})
     assert drained(inputs) == ["b0.0", "a0.0", "a0.1", "a0.2", "b0.1", "a0.3", "b0.2"]
 
 
-def test_a_record_waits_for_a_topic_that_has_more_to_read() -> None:
+def test_a_record_waits_for_a_topic_that_has_more_to_read(ordered: Ordered) -> None:
     late = Lines("b", {0: [1]})
     late.there[0] = 0
     inputs = ordered({"a": Lines("a", {0: [2]}), "b": late})
@@ -133,7 +177,7 @@ def test_a_record_waits_for_a_topic_that_has_more_to_read() -> None:
     assert [held.position for held in inputs.positions(lambda _: ())] == [1, 1]
 
 
-def test_nobody_waits_for_a_topic_that_is_read_to_its_end_unless_told_to() -> None:
+def test_nobody_waits_for_a_topic_that_is_read_to_its_end_unless_told_to(ordered: Ordered) -> None:
     clock = ManualClock()
     empty = Lines("b", {0: []})
     assert drained(ordered({"a": Lines("a", {0: [2]}), "b": Lines("b", {0: []})})) == ["a0.0"]
@@ -145,7 +189,7 @@ def test_nobody_waits_for_a_topic_that_is_read_to_its_end_unless_told_to() -> No
     assert drained(inputs) == ["a0.0"]
 
 
-def test_the_wait_for_a_topic_begins_anew_when_it_had_a_record() -> None:
+def test_the_wait_for_a_topic_begins_anew_when_it_had_a_record(ordered: Ordered) -> None:
     clock = ManualClock()
     late, other = Lines("b", {0: [1, 3]}), Lines("a", {0: [2, 4]})
     late.rows[0], rest = late.rows[0][:1], late.rows[0][1:]
@@ -161,7 +205,7 @@ def test_the_wait_for_a_topic_begins_anew_when_it_had_a_record() -> None:
     assert drained(inputs) == ["a0.1"]
 
 
-def test_a_topic_that_nobody_looked_into_meanwhile_was_not_idle() -> None:
+def test_a_topic_that_nobody_looked_into_meanwhile_was_not_idle(ordered: Ordered) -> None:
     clock = ManualClock()
     late = Lines("b", {0: [1, 3]}, tells=False)
     late.there[0] = 1
@@ -172,7 +216,9 @@ def test_a_topic_that_nobody_looked_into_meanwhile_was_not_idle() -> None:
     assert drained(inputs) == ["a0.0", "b0.1"]
 
 
-def test_the_wait_for_a_topic_begins_anew_when_it_had_something_to_read_though_no_record_came_of_it() -> None:
+def test_the_wait_for_a_topic_begins_anew_when_it_had_something_to_read_though_no_record_came_of_it(
+    ordered: Ordered,
+) -> None:
     clock = ManualClock()
     aborted = Lines("b", {0: []})
     inputs = ordered({"a": Lines("a", {0: [2]}), "b": aborted}, 0.5, clock)
@@ -187,7 +233,7 @@ def test_the_wait_for_a_topic_begins_anew_when_it_had_something_to_read_though_n
     assert drained(inputs) == ["a0.0"]
 
 
-def test_nobody_waits_for_a_topic_whose_end_was_reached_in_a_bounded_read() -> None:
+def test_nobody_waits_for_a_topic_whose_end_was_reached_in_a_bounded_read(ordered: Ordered) -> None:
     clock = ManualClock()
     inputs = ordered({"a": Lines("a", {0: [2]}), "b": Lines("b", {0: [1]})}, 60.0, clock)
     inputs.bound()
@@ -195,7 +241,7 @@ def test_nobody_waits_for_a_topic_whose_end_was_reached_in_a_bounded_read() -> N
     assert (inputs.at_end(), inputs.finished()) == (True, True)
 
 
-def test_what_is_held_is_not_the_end() -> None:
+def test_what_is_held_is_not_the_end(ordered: Ordered) -> None:
     late = Lines("b", {0: [1]})
     late.there[0] = 0
     inputs = ordered({"a": Lines("a", {0: [2]}), "b": late})
@@ -204,40 +250,40 @@ def test_what_is_held_is_not_the_end() -> None:
     assert (inputs.at_end(), inputs.finished()) == (False, False)
 
 
-def test_of_a_source_that_does_not_tell_an_empty_poll_does() -> None:
+def test_of_a_source_that_does_not_tell_an_empty_poll_does(ordered: Ordered) -> None:
     readers = {"a": Lines("a", {0: [2]}, tells=False), "b": Lines("b", {0: []}, tells=False)}
     assert drained(ordered(readers)) == ["a0.0"]
 
 
-def test_an_event_time_of_the_users_own_is_what_counts_and_one_that_fails_keeps_its_place() -> None:
+def test_an_event_time_of_the_users_own_is_what_counts_and_one_that_fails_keeps_its_place(ordered: Ordered) -> None:
     times = {"a": {"a0.0": 7, "a0.1": 8, "a0.2": "late"}.__getitem__}
     readers = {"a": Lines("a", {0: [1, 1, 1, 1]}), "b": Lines("b", {0: [7, 8, 9]})}
     assert drained(ordered(readers, times=times)) == ["a0.0", "b0.0", "a0.1", "a0.2", "a0.3", "b0.1", "b0.2"]
 
 
-def test_a_record_for_which_the_users_function_has_no_time_is_ordered_by_its_own() -> None:
+def test_a_record_for_which_the_users_function_has_no_time_is_ordered_by_its_own(ordered: Ordered) -> None:
     times = {"a": {"a0.0": 7, "a0.1": None}.__getitem__}
     readers = {"a": Lines("a", {0: [1, 9]}), "b": Lines("b", {0: [8, 10]})}
     assert drained(ordered(readers, times=times)) == ["a0.0", "b0.0", "a0.1", "b0.1"]
 
 
-def test_a_record_that_was_not_decoded_follows_the_one_before_it() -> None:
+def test_a_record_that_was_not_decoded_follows_the_one_before_it(ordered: Ordered) -> None:
     a = Lines("a", {0: [1, 2, 6, 7]})
     a.bad = {"a0.0", "a0.2"}
     inputs = ordered({"a": a, "b": Lines("b", {0: [3, 9]})})
     assert drained(inputs) == ["bad a0.0", "a0.1", "bad a0.2", "b0.0", "a0.3", "b0.1"]
 
 
-def test_a_batch_is_as_large_as_it_may_be() -> None:
+def test_a_batch_is_as_large_as_it_may_be(ordered: Ordered) -> None:
     inputs = ordered({"a": Lines("a", {0: [1] * 7, 1: [1] * 7}), "b": Lines("b", {0: [], 1: []})})
     sizes = []
-    while (polled := inputs.poll(0.0, 5)) is not None:
-        sizes.append(len(polled[1]))
+    while (turn := inputs.poll(0.0, 5)) is not None:
+        sizes.append(len(rows_of(turn)))
     assert max(sizes) == 5
     assert sum(sizes) == 14
 
 
-def test_where_nothing_else_can_be_read_nobody_waits_any_longer() -> None:
+def test_where_nothing_else_can_be_read_nobody_waits_any_longer(ordered: Ordered) -> None:
     late = Lines("b", {0: [1], 1: [1] * 30_000})
     late.there = {0: 0, 1: 30_000}
     other = Lines("a", {0: [2] * 30_000, 1: [1]})
@@ -252,17 +298,18 @@ def test_where_nothing_else_can_be_read_nobody_waits_any_longer() -> None:
     assert other.at[0] > 10_000
 
 
-def test_records_go_in_the_order_of_their_times_though_topics_are_read_in_long_runs_of_different_partitions() -> None:
+def test_records_go_in_the_order_of_their_times_though_topics_are_read_in_long_runs_of_different_partitions(
+    ordered: Ordered,
+) -> None:
     early, late = [n // 200 * 2 for n in range(30_000)], [n // 200 * 2 + 1 for n in range(30_000)]
     a = Lines("a", {0: early, 1: early}, pauses=True)
     b = Lines("b", {1: late, 0: late}, pauses=True)
     inputs = ordered({"a": a, "b": b})
     gone: dict[int, list[int]] = {0: [], 1: []}
     held = 0
-    while (polled := inputs.poll(0.0, 1_000)) is not None:
-        _, batch = polled
-        for row, time in zip(batch.rows, batch.timestamps, strict=True):
-            gone[row.partition() or 0].append(time or 0)
+    while (turn := inputs.poll(0.0, 1_000)) is not None:
+        for _, row in rows_of(turn):
+            gone[row.partition() or 0].append(row.timestamp()[1])
         held = max(held, sum(inputs._held(source) for source in "ab"))
     assert [len(times) for times in gone.values()] == [60_000, 60_000]
     assert all(times == sorted(times) for times in gone.values())
@@ -296,10 +343,13 @@ class Topics(SourceReader):
         return False
 
 
-def test_of_two_topics_of_one_source_the_earlier_record_goes_first_and_one_that_has_more_is_waited_for() -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_of_two_topics_of_one_source_the_earlier_record_goes_first_and_one_that_has_more_is_waited_for(
+    together: bool,
+) -> None:
     reader = Topics(t=[1, 4, 5], u=[2, 3, 7])
     reader.hidden.add("u")
-    order = EventTimeOrder({"a": reader}, {}, 0.0, ManualClock(), {"a": lambda split: split[0]})
+    order = EventTimeOrder({"a": reader}, {}, 0.0, ManualClock(), {"a": lambda split: split[0]}, together=together)
     inputs = Inputs({"a": reader}, orders=[order])
     assert drained(inputs) == []
     reader.hidden.clear()
@@ -309,14 +359,14 @@ def test_of_two_topics_of_one_source_the_earlier_record_goes_first_and_one_that_
 times = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12)
 
 
-@given(times, times, st.integers(1, 5), st.data())
+@given(times, times, st.integers(1, 5), st.booleans(), st.data())
 def test_whatever_comes_when_every_record_comes_once_and_in_the_order_of_its_topic(
-    a: list[int | None], b: list[int | None], most: int, data: st.DataObject
+    a: list[int | None], b: list[int | None], most: int, together: bool, data: st.DataObject
 ) -> None:
     readers = {"a": Lines("a", {0: a, 1: b}), "b": Lines("b", {0: b, 1: a})}
     for reader in readers.values():
         reader.there = dict.fromkeys(reader.there, 0)
-    inputs = ordered(readers)
+    inputs = in_order(readers, together=together)
     found: list[str] = []
     for turn in range(100):
         for reader in readers.values():
@@ -325,7 +375,7 @@ def test_whatever_comes_when_every_record_comes_once_and_in_the_order_of_its_top
                     len(rows), reader.there[number] + (data.draw(st.integers(0, 3)) if turn < 30 else 12)
                 )
         polled = inputs.poll(0.0, most)
-        found += [] if polled is None else polled[1].values
+        found += [] if polled is None else [told for told, _ in rows_of(polled)]
         gone = {f"{held.source}{held.partition}": held.position for held in inputs.positions(lambda _: ())}
         assert gone == {
             lane: sum(1 for value in found if value.startswith(f"{lane}.")) for lane in ("a0", "a1", "b0", "b1")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import tests.simulation.subtask
+import twopc.operators.meeting
 import twopc.runtime.event_time_order
 import twopc.source_groups
 from tests.simulation.bad_records import DEAD
@@ -15,13 +17,15 @@ from tests.simulation.joins import OPEN, STREAMS, TABLE, TOLD, WAITS
 from tests.simulation.mutants import Mutant, instead
 from twopc.operators.async_map import AsyncMap, _Calls, _Failed
 from twopc.operators.broadcast import BroadcastTable
+from twopc.operators.meeting import Meeting
 from twopc.operators.stream_join import StreamJoin
 from twopc.operators.table import TableOperator
 from twopc.operators.write_back_cache import WriteBackCache
 from twopc.record import Batch
 from twopc.runtime.broadcasts import Broadcasts
-from twopc.runtime.event_time_order import EventTimeOrder, _Lane
+from twopc.runtime.event_time_order import EventTimeOrder
 from twopc.runtime.inputs import Inputs
+from twopc.runtime.lanes import Lane, _Chunk
 
 _put = WriteBackCache.put
 _join, _alone = StreamJoin.process, StreamJoin.on_timer
@@ -29,6 +33,7 @@ _keep = BroadcastTable.process
 _orders_of = twopc.runtime.event_time_order.orders_of
 _source_groups = twopc.source_groups.source_groups
 _map_async = AsyncMap.process
+_leave_apart = Meeting.leave_apart
 _END = object()
 
 
@@ -70,13 +75,22 @@ def _alone_all_the_same(join: Any, at: int, context: Any) -> Any:
     return _alone(join, at, context)
 
 
-def _hold_as_they_are(lane: Any, batch: Any, times: Any) -> None:
-    lane._chunks.append(twopc.runtime.event_time_order._Chunk(batch, list(times)))
-    lane.size += len(times)
+def _hold_as_they_are(lane: Any, held: Any, indices: Any, times: Any) -> None:
+    lane._chunks.append(_Chunk(held, indices, list(times)))
+    lane._last, lane.size = times[-1], lane.size + len(times)
 
 
-def _unwaited(definition: Any, readers: Any, max_idle_seconds: float, clock: Any) -> Any:
-    return _orders_of(definition, readers, 0.0, clock)
+def _unwaited(definition: Any, readers: Any, max_idle_seconds: float, clock: Any, *, together: bool) -> Any:
+    return _orders_of(definition, readers, 0.0, clock, together=together)
+
+
+def _in_any_order(meeting: Any, order: Any, *, keys_apart: bool = False) -> Any:
+    return _leave_apart(meeting, {}, keys_apart=keys_apart)
+
+
+def _one_way_after_the_other(every: Any, arrived: Any) -> Any:
+    for way in arrived:
+        yield way, [each for each in every if each[1] == way]
 
 
 def _read_some(broadcasts: Any, operator: str, source: Any, context: Any, reading_ends: Any) -> Any:
@@ -180,7 +194,7 @@ MUTANTS_OF_JOINS = (
     ),
     Mutant(
         "records meet in the order in which they are read",
-        instead(tests.simulation.subtask, "orders_of", lambda *ignored: []),
+        instead(tests.simulation.subtask, "orders_of", lambda *ignored, together: []),
         JOINED | TABLES,
         100,
     ),
@@ -202,7 +216,25 @@ MUTANTS_OF_JOINS = (
         JOINED | {"joins": (TABLE, "inner", WAITS)},
         100,
     ),
-    Mutant("a time that jumps back is the earlier", instead(_Lane, "hold", _hold_as_they_are), JOINED | TABLES, 300),
+    Mutant("a time that jumps back is the earlier", instead(Lane, "hold", _hold_as_they_are), JOINED | TABLES, 300),
+    Mutant(
+        "a turn of several has records that others to come are before",
+        instead(Lane, "bound", lambda lane, is_over: math.inf),
+        JOINED | TABLES,
+        100,
+    ),
+    Mutant(
+        "records of one turn meet in the order of their sources",
+        instead(Meeting, "leave_apart", _in_any_order),
+        JOINED | TABLES,
+        300,
+    ),
+    Mutant(
+        "all of a turn's table is there before its stream, whatever the key",
+        instead(twopc.operators.meeting, "_by_key", _one_way_after_the_other),
+        JOINED | TABLES,
+        300,
+    ),
     Mutant(
         "what is held is not waited for at the end",
         instead(Inputs, "_held", lambda inputs, source: 0),

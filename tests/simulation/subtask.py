@@ -176,12 +176,15 @@ class SimSubtask:
             for name, source in definition.sources.items()
         }
         self._readers = readers
-        idle = idle_seconds(world.faults)
+        idle, clock = idle_seconds(world.faults), SimClock(world, self.process)
+        dataflow = self._dataflow(KeyedState(backend), record_errors.refuse, numbers, tables)
         parts = SubtaskDependencies(
             inputs=Inputs(
-                readers, definition.stages, orders=orders_of(definition, readers, idle, SimClock(world, self.process))
+                readers,
+                definition.stages,
+                orders=orders_of(definition, readers, idle, clock, together=dataflow.takes_several),
             ),
-            dataflow=self._dataflow(KeyedState(backend), record_errors.refuse, numbers, tables),
+            dataflow=dataflow,
             outputs=Outputs(self._groups),
             record_errors=record_errors,
             store=SubtaskStore(

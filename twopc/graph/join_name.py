@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twopc.graph.operator import Operator
-from twopc.graph.rules import senders
+from twopc.operators.node import senders
 from twopc.port import Port
 from twopc.source import Source
 

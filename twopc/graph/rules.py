@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from twopc.broadcast import refuse_broadcasts
 from twopc.errors import ConfigurationError
 from twopc.graph.operator import Merge, Operation, Operator, upstream
+from twopc.operators.node import senders
 from twopc.operators.step import Step
 from twopc.operators.table import TableStep
 from twopc.port import Port
@@ -70,23 +71,6 @@ def refuse_joins_with_oneself(job: str, operators: Sequence[Operator]) -> None:
                 "record comes before itself: keep what came before by key, with process or stateful_map, or bring both "
                 "sides through key_by first, each of which has a topic, and an order, of its own"
             )
-
-
-def senders(operators: Sequence[Operator], of: str) -> set[str]:
-    """Return an operator and those whose records come to it. A table that was looked into has sent none."""
-    wanted = {of}
-    for each in reversed(operators):
-        if each.id in wanted:
-            wanted.update(Port.parse(before).operator for before in sent(each))
-    return wanted
-
-
-def sent(operator: Operator) -> list[str]:
-    """Return the inputs of an operator from which records come to it: not those that it only looks into."""
-    if not isinstance(operator.operation, Step):
-        return list(operator.inputs)
-    ports = zip(operator.operation.ports, operator.inputs, strict=True)
-    return [before for port, before in ports if port.takes_records]
 
 
 def may_set_key(operation: Operation) -> bool:

@@ -5,10 +5,12 @@ from twopc.operators.batch_step import MapBatches
 from twopc.operators.broadcast import JoinBroadcast, KeepBroadcast
 from twopc.operators.dataflow import Dataflow, SinkOutput
 from twopc.operators.keyed import StatefulMap
+from twopc.operators.meeting import Order
 from twopc.operators.process_step import Process
 from twopc.operators.records import FilterRecords, FlatMapRecords, KeyByRecords, MapRecords, PeekRecords, Print
 from twopc.operators.step import Step
 from twopc.operators.table import JoinTable, KeepTable
+from twopc.operators.turn import Turn
 from twopc.operators.values import AssignTimestamps, Filter, FlatMap, KeyBy, Map, Peek
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore
@@ -32,6 +34,7 @@ __all__ = [
     "MapAsyncRecords",
     "MapBatches",
     "MapRecords",
+    "Order",
     "Peek",
     "PeekRecords",
     "Print",
@@ -39,5 +42,6 @@ __all__ = [
     "SinkOutput",
     "StatefulMap",
     "Step",
+    "Turn",
     "WindowAggregate",
 ]

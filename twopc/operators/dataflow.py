@@ -25,13 +25,15 @@ from dataclasses import dataclass
 from twopc.column import ColumnLoop, Over, named, span
 from twopc.operators.broadcast import BroadcastTable
 from twopc.operators.instance import Instance, OperatorContext
-from twopc.operators.meeting import Meeting, Order, order_of
-from twopc.operators.node import Node, sharing_outputs, sources_before, ways_meet
+from twopc.operators.meeting import Order, in_order, order_of
+from twopc.operators.node import Node, sources_before
 from twopc.operators.result import Result, Work
 from twopc.operators.step import Step
 from twopc.operators.stop import Stop, trunk
 from twopc.operators.time_bound import Latest, unbounded
 from twopc.operators.timed_operators import Passed, TimedOperators
+from twopc.operators.turn import Turn
+from twopc.operators.wiring import Crossing, Wiring
 from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.port import Port
 from twopc.record import Batch, ErrorStage, RecordError, Row
@@ -89,13 +91,12 @@ class Dataflow:
             closing.pop_all()
         origins = {key: sources_before(nodes, key) for key in self._instances}
         self.timed = TimedOperators(self._instances, origins, numbers)
-        self._places: dict[str, Stop] = {}
-        self._merges: list[tuple[Meeting, tuple[Stop, ...]]] = []
-        self._shared: list[tuple[Meeting, Sequence[str]]] = []
-        self._starts = self._connected(nodes)
-        self._cuttable = {source: trunk(starts) for source, starts in self._starts.items()}
+        self._wiring = Wiring(nodes, self._instances)
+        self._cuttable = {source: trunk(starts) for source, starts in self._wiring.starts.items()}
         self._loop = ColumnLoop()
         self._source = ""
+        self._turn: Turn | None = None
+        self._awaits_turn = self._is_several = False
         self._waiting: list[_Wait] = []
         self._outputs: list[SinkOutput] = []
         self._at: tuple[Step, Batch] | None = None
@@ -103,19 +104,31 @@ class Dataflow:
     @property
     def waits(self) -> bool:
         """Whether there is something to `advance`."""
-        return bool(self._waiting)
+        return bool(self._waiting) or self._awaits_turn
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether the records of several sources may go in one turn."""
+        return self._wiring.crossings is not None
 
     def waiting_rows(self, source: str) -> Iterator[Row]:
         """Yield the rows of this source that were put in and have not come out, in their order."""
-        if source == self._source:
+        if self._awaits_turn and self._turn is not None:
+            yield from self._turn.rows(source)
+        elif source == self._source:
             for wait in reversed(self._waiting):
                 yield from wait.rows
 
-    def put(self, source: str, batch: Batch) -> None:
-        """Let a batch of this source wait at the first operators; nothing else may wait."""
-        assert not self._waiting, "the order of records is kept"
-        self._source = source
-        starts = self._starts[source]
+    def put(self, turn: Turn) -> None:
+        """Let the records of a turn wait at the first operators; nothing else may wait."""
+        assert not self.waits, "the order of records is kept"
+        self._turn, self._source = turn, turn.source
+        self._awaits_turn = turn.order is not None
+        if turn.order is None:
+            for _, batch in reversed(turn.parts):
+                self._put(self._wiring.starts[turn.source], batch)
+
+    def _put(self, starts: tuple[Stop, ...], batch: Batch) -> None:
         if not batch.errors:
             self._waiting.append(_Wait(starts, batch.rows, batch))
             return
@@ -128,9 +141,12 @@ class Dataflow:
 
     def advance(self) -> tuple[int, list[SinkOutput]]:
         """Bring what waits first to the sinks, as far as nobody cuts it; return how many rows, and what came out."""
+        self._outputs = []
+        if self._awaits_turn and self._turn is not None:
+            self._awaits_turn = False
+            return self._advance_several(self._turn), self._outputs
         first = self._waiting.pop()
         waited = len(self._waiting)
-        self._outputs = []
         if first.error is not None:
             self._refuse(first.error)
         else:
@@ -138,12 +154,54 @@ class Dataflow:
             self._meet(first.batch.rows)
         return len(first.rows) - sum(len(rest.rows) for rest in self._waiting[waited:]), self._outputs
 
+    def _advance_several(self, turn: Turn) -> int:
+        """Bring all records of a turn to the sinks, through each place where they meet; return how many they are."""
+        assert turn.order is not None
+        self._is_several = True
+        for self._source, batch in turn.parts:
+            for _, error in batch.errors:
+                self._refuse(error)
+            self._follow(self._wiring.starts[self._source], batch, frozenset())
+        for crossing in self._wiring.crossings or ():
+            if not crossing.meeting.is_empty:
+                self._leave(crossing, turn.order)
+        self._leave_to_sinks(turn.order)
+        self._is_several = False
+        return sum(len(batch) + len(batch.errors) for batch in turn.batches)
+
+    def _leave(self, crossing: Crossing, order: Order) -> None:
+        if not crossing.stops:
+            self._follow(crossing.following, crossing.meeting.leave(order), frozenset())
+            return
+        made: defaultdict[str, list[Batch]] = defaultdict(list)
+        for way, part in crossing.meeting.leave_apart(order, keys_apart=crossing.keys_apart):
+            made[crossing.stops[way].id] += self._results(crossing.stops[way], part)
+        for key, parts in made.items():
+            batch = Batch.joined(parts)
+            if crossing.keys_apart and len(parts) > 1:
+                batch = in_order(batch, order)
+            for behind in self._wiring.places[key].following:
+                self._follow((behind,), batch, frozenset())
+
+    def _results(self, stop: Stop, batch: Batch) -> Iterator[Batch]:
+        """Yield what a step makes of a batch, without the records that go wrong."""
+        assert stop.step is not None
+        assert stop.operate is not None
+        while len(batch):
+            taken, output, cause, _ = self._apply(stop.step, stop.operate, batch, self._loop.whole)
+            self._follow_sides(stop)
+            yield output
+            if cause is None:
+                return
+            self._refuse(RecordError(batch.rows[taken], ErrorStage.TRANSFORMATION, str(stop.step), cause))
+            batch = batch.behind(taken + 1)
+
     def process(self, source: str, batch: Batch) -> list[SinkOutput]:
         """Return what the graph makes of the whole batch of this source, in its order."""
-        self._source, self._outputs = source, []
+        self._turn, self._source, self._outputs = None, source, []
         for _, error in batch.errors:
             self._refuse(error)
-        self._follow(self._starts[source], batch, frozenset())
+        self._follow(self._wiring.starts[source], batch, frozenset())
         self._meet(batch.rows)
         return self._outputs
 
@@ -160,7 +218,8 @@ class Dataflow:
 
     def refuse(self, error: RecordError) -> Iterable[SinkOutput]:
         """Return what is written in the place of a record that came out last and that a sink can't write."""
-        return self._on_error(self._source, error)
+        source = None if self._turn is None else self._turn.source_of(error.row)
+        return self._on_error(source or self._source, error)
 
     def cut(self) -> None:
         """Let `advance` return soon, with what it has done until then. Another thread may call."""
@@ -205,10 +264,10 @@ class Dataflow:
             instance.close()
 
     def _let_pass(self, passed: Passed) -> list[SinkOutput]:
-        assert not self._waiting, "what waits would come behind its time"
-        self._outputs = []
+        assert not self.waits, "what waits would come behind its time"
+        self._turn, self._outputs = None, []
         for key, result in passed:
-            stop, self._source = self._places[key], min(self.timed.sources[key])
+            stop, self._source = self._wiring.places[key], min(self.timed.sources[key])
             for error in result.lost:
                 self._refuse(error)
             self._follow_sides(stop)
@@ -223,24 +282,29 @@ class Dataflow:
                 self._follow((behind,), self._instances[stop.id].side_output(name), frozenset())
 
     def _meet(self, rows: Sequence[Row]) -> None:
-        """Let go on what waits where ways meet: all ways there have been gone for these rows."""
-        order: Order | None = None
-        for meeting, following in self._merges:
-            if not meeting.is_empty:
-                order = order_of(rows) if order is None else order
-                self._follow(following, meeting.leave(order), frozenset())
-        for meeting, sinks in self._shared:
-            if not meeting.is_empty:
-                order = order_of(rows) if order is None else order
-                self._outputs += (SinkOutput(sinks[way], part) for way, part in meeting.leave_apart(order))
+        """Let go on what waits where ways of one source meet: all ways there have been gone for these rows."""
+        met = [merge for merge in self._wiring.merges if not merge.meeting.is_empty]
+        if met or any(not meeting.is_empty for meeting, _ in self._wiring.shared):
+            order = order_of(rows)
+            for merge in self._wiring.merges:
+                if not merge.meeting.is_empty:
+                    self._follow(merge.following, merge.meeting.leave(order), frozenset())
+            self._leave_to_sinks(order)
+
+    def _leave_to_sinks(self, order: Order) -> None:
+        for meeting, sinks in self._wiring.shared:
+            self._outputs += (SinkOutput(sinks[way], part) for way, part in meeting.leave_apart(order))
 
     def _follow(self, stops: tuple[Stop, ...], batch: Batch, cuttable: frozenset[Stop]) -> None:
         """Bring a batch through all that follows: along a row of steps in a loop, at a branch one way after another."""
         while len(stops) == 1 and len(batch):
             stop = stops[0]
-            if stop.meeting is not None:
+            if stop.meeting is not None and (self._is_several or not stop.of_several):
                 stop.meeting.arrive(stop.way, batch)
                 return
+            if stop.of_several and stop.step is None:
+                stops = stop.following
+                continue
             if stop.step is None or stop.operate is None:
                 self._outputs.append(SinkOutput(stop.id, batch))
                 return
@@ -290,50 +354,3 @@ class Dataflow:
         for error in result.lost:
             self._refuse(error)
         return result
-
-    def _connected(self, nodes: Sequence[Node]) -> dict[str, tuple[Stop, ...]]:
-        """Return where the records of each source come first. A merge is no place of its own: what follows it is."""
-        following: defaultdict[Port, list[Stop]] = defaultdict(list)
-        starts: dict[str, tuple[Stop, ...]] = {}
-        sinks = self._sharing(nodes)
-        for node in reversed(nodes):
-            after = tuple(following[Port(node.id)])
-            if not node.inputs:
-                starts[node.id] = after
-                continue
-            sides = {
-                port.output: tuple(at) for port, at in following.items() if port.operator == node.id and port.output
-            }
-            places = [(sinks[node.id],)] if node.id in sinks else self._stops(nodes, node, after, sides)
-            if isinstance(node.operation, Step):
-                self._places[node.id] = next(stop for stops in places for stop in stops)
-            for origin, stops in zip(map(Port.parse, node.inputs), places, strict=True):
-                following[origin][:0] = stops
-        return starts
-
-    def _stops(
-        self, nodes: Sequence[Node], node: Node, after: tuple[Stop, ...], sides: Mapping[str, tuple[Stop, ...]]
-    ) -> Sequence[Sequence[Stop]]:
-        """Return where the records of each input of a node come first."""
-        step = node.operation
-        if not isinstance(step, Step):
-            if len(node.inputs) > 1 and ways_meet(nodes, node.inputs):
-                return self._merging(node, after)
-            return [after or (Stop(node.id, None, None),)] * len(node.inputs)
-        works = iter(self._instances[node.id].ports)
-        return [(Stop(node.id, step, next(works), after, sides),) if port.takes_records else () for port in step.ports]
-
-    def _merging(self, node: Node, after: tuple[Stop, ...]) -> Sequence[Sequence[Stop]]:
-        meeting = Meeting()
-        # Nodes come here from the last to the first.
-        self._merges.insert(0, (meeting, after or (Stop(node.id, None, None),)))
-        return [(Stop(node.id, None, None, meeting=meeting, way=way),) for way in range(len(node.inputs))]
-
-    def _sharing(self, nodes: Sequence[Node]) -> dict[str, Stop]:
-        """Return the places of sinks that write to one output what may come of one source."""
-        stops: dict[str, Stop] = {}
-        for sinks in sharing_outputs(nodes):
-            meeting = Meeting()
-            self._shared.append((meeting, sinks))
-            stops |= {sink: Stop(sink, None, None, meeting=meeting, way=way) for way, sink in enumerate(sinks)}
-        return stops

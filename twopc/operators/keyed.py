@@ -43,7 +43,7 @@ class StatefulMap(FunctionStep):
 
     name: str
     state: Serde
-    keeps_key = by_key = True
+    keeps_key = by_key = keys_apart = True
     sees_time = False
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Places where ways of one source meet again: records leave them in the order in which their source handed them over.
+"""Places where ways meet: records leave them in the order in which they were handed over.
 
 A batch goes one way after another, so what has taken the first is here before what has taken the next. What one record
 has become on several ways has the order of the ways.
@@ -7,11 +7,14 @@ has become on several ways has the order of the ways.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 from twopc.column_rows import Place, places_of
 from twopc.record import Batch, Row
+from twopc.state.key_form import key_bytes
 
 Order = dict[Place, int]
 """The number of each record in the batch that goes through the graph."""
@@ -20,6 +23,11 @@ Order = dict[Place, int]
 def order_of(rows: Sequence[Row]) -> Order:
     """Return the order of a batch; what has the place of none of its rows stands before all that has."""
     return {place: index for index, place in enumerate(places_of(rows))}
+
+
+def in_order(batch: Batch, order: Order) -> Batch:
+    """Return the records of a batch in this order."""
+    return _sorted(batch, [order.get(place, -1) for place in places_of(batch.rows)])
 
 
 class Meeting:
@@ -38,19 +46,58 @@ class Meeting:
 
     def leave(self, order: Order) -> Batch:
         """Return all that has arrived as one batch, in order."""
-        batch, indices, _ = self._sorted(order)
-        return batch.take(indices)
-
-    def leave_apart(self, order: Order) -> Iterator[tuple[int, Batch]]:
-        """Return all that has arrived, in order, in parts that each came on one way, with the number of that."""
-        batch, indices, ways = self._sorted(order)
-        for way, part in groupby(indices, ways.__getitem__):
-            yield way, batch.take(list(part))
-
-    def _sorted(self, order: Order) -> tuple[Batch, list[int], list[int]]:
         arrived, self._arrived = sorted(self._arrived.items()), defaultdict(list)
-        batch = Batch.joined([part for _, parts in arrived for part in parts])
-        ways = [way for way, parts in arrived for part in parts for _ in range(len(part))]
-        numbers = [order.get(place, -1) for place in places_of(batch.rows)]
-        # A stable sort: what has one number stays in the order of the ways.
-        return batch, sorted(range(len(batch)), key=numbers.__getitem__), ways
+        parts = [part for _, batches in arrived for part in batches]
+        return _sorted(Batch.joined(parts), [order.get(place, -1) for part in parts for place in places_of(part.rows)])
+
+    def leave_apart(self, order: Order, *, keys_apart: bool = False) -> Iterator[tuple[int, Batch]]:
+        """Yield all that has arrived, in order, in parts that each came on one way, with the number of that.
+
+        With `keys_apart` only what is of one key is in order, and parts are as large as that allows.
+        """
+        arrived = {way: Batch.joined(parts) for way, parts in sorted(self._arrived.items())}
+        self._arrived = defaultdict(list)
+        every = sorted(
+            (order.get(place, -1), way, index)
+            for way, batch in arrived.items()
+            for index, place in enumerate(places_of(batch.rows))
+        )
+        for way, part in _by_key(every, arrived) if keys_apart else groupby(every, itemgetter(1)):
+            indices = [index for _, _, index in part]
+            yield way, _part(arrived[way], indices)
+
+
+def _sorted(batch: Batch, numbers: list[int]) -> Batch:
+    # A stable sort: what has one number stays as it is.
+    return batch.take(sorted(range(len(numbers)), key=numbers.__getitem__))
+
+
+Arrived = tuple[int, int, int]
+"""One record: its number in the order, its way, and its index in what came on that."""
+
+
+def _by_key(every: Sequence[Arrived], arrived: Mapping[int, Batch]) -> Iterator[tuple[int, list[Arrived]]]:
+    """Yield the records in rounds over the ways: each in the first round that comes behind what its key has before."""
+    ways = {way: number for number, way in enumerate(arrived)}
+    keys = {way: list(map(_form, batch.keys)) for way, batch in arrived.items()}
+    turns: dict[bytes, int] = {}
+    parts: dict[int, list[Arrived]] = {}
+    for each in every:
+        _, way, index = each
+        before = turns.get(key := keys[way][index], 0)
+        turns[key] = turn = before + (ways[way] - before) % len(ways)
+        parts.setdefault(turn, []).append(each)
+    for turn in sorted(parts):
+        yield parts[turn][0][1], parts[turn]
+
+
+def _form(key: Any) -> bytes:
+    """Return a key as states have it; what can be none is refused by the step that it comes to."""
+    return key_bytes(key) if isinstance(key, str | bytes) else b""
+
+
+def _part(batch: Batch, indices: list[int]) -> Batch:
+    start, stop = indices[0], indices[-1] + 1
+    if stop - start == len(indices) and sorted(indices) == indices:
+        return batch if len(indices) == len(batch) else batch.part(start, stop)
+    return batch.take(indices)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, Protocol
 
+from twopc.operators.step import Step
 from twopc.port import Port
 from twopc.sink import Sink
 
@@ -35,6 +36,22 @@ def feeding(nodes: Sequence[Node], some: Iterable[str]) -> frozenset[str]:
         if node.id in wanted:
             wanted.update(Port.parse(before).operator for before in node.inputs)
     return frozenset(wanted)
+
+
+def senders(nodes: Sequence[Node], of: str) -> frozenset[str]:
+    """Return an operator and those whose records come to it. A table that was looked into has sent none."""
+    wanted = {of}
+    for node in reversed(nodes):
+        if node.id in wanted:
+            wanted.update(Port.parse(before).operator for before in _record_inputs(node))
+    return frozenset(wanted)
+
+
+def _record_inputs(node: Node) -> Sequence[str]:
+    if not isinstance(node.operation, Step):
+        return node.inputs
+    ports = zip(node.operation.ports, node.inputs, strict=True)
+    return [before for port, before in ports if port.takes_records]
 
 
 def ways_meet(nodes: Sequence[Node], ports: Iterable[str]) -> bool:

@@ -54,6 +54,12 @@ class Step(ABC):
     by_key = False
     """Whether all records of a key must come to it under one partition number."""
 
+    keys_apart = False
+    """Whether what it makes of a record depends on nothing but that and those of its key before it, and has its place.
+
+    Then records of different keys may come to it in any order. This is asked of those that work by key.
+    """
+
     sees_time = True
     """Whether what it does depends on the order of event time; this is asked of those that work by key."""
 

@@ -12,7 +12,10 @@ from twopc.operators.step import Step
 
 @dataclass(slots=True, eq=False)
 class Stop:
-    """One place that a batch comes to: a step with what it does, a way to a meeting, or a sink with neither."""
+    """One place that a batch comes to: a step with what it does, a way to a meeting, or a sink with neither.
+
+    `of_several`: what comes waits at the meeting only in a turn of several sources; else it goes on at once.
+    """
 
     id: str
     step: Step | None
@@ -23,14 +26,19 @@ class Stop:
     meeting: Meeting | None = None
     way: int = 0
     """The number of the way, among those to the meeting, that leads through here."""
+    of_several: bool = False
 
 
 def trunk(stops: tuple[Stop, ...]) -> frozenset[Stop]:
     """Return the steps at which a batch that begins here may be cut."""
     cuttable: set[Stop] = set()
-    while len(stops) == 1 and stops[0].step is not None:
-        cuttable.add(stops[0])
-        if not stops[0].step.one_to_one:
+    while len(stops) == 1:
+        stop = stops[0]
+        if stop.step is not None:
+            cuttable.add(stop)
+            if not stop.step.one_to_one:
+                break
+        elif not stop.of_several:
             break
-        stops = stops[0].following
+        stops = stop.following
     return frozenset(cuttable)

@@ -49,7 +49,7 @@ class TableStep(Step):
 class KeepTable(TableStep):
     """the latest value of each key, which joins look up; None deletes it"""
 
-    by_key = True
+    by_key = keys_apart = True
 
     @property
     def states(self) -> Mapping[str, Serde]:
@@ -92,7 +92,7 @@ class TableJoinStep(FunctionStep):
 class JoinTable(TableJoinStep):
     """(value, what the table has for its key) -> value"""
 
-    by_key = True
+    by_key = keys_apart = True
 
     def open(self, context: OperatorContext) -> Instance:
         table = context.instances[self.table]

@@ -114,7 +114,13 @@ def assemble(
         inputs=Inputs(
             readers,
             definition.stages,
-            orders_of(definition, readers, spec.settings.max_task_idle_ms / 1000, around.clock),
+            orders_of(
+                definition,
+                readers,
+                spec.settings.max_task_idle_ms / 1000,
+                around.clock,
+                together=dataflow.takes_several,
+            ),
         ),
         dataflow=dataflow,
         outputs=Outputs(writers, [each for snapshot in spec.snapshots for each in snapshot.outputs]),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from twopc.context import SubtaskContext
 from twopc.graph import JobDefinition
 from twopc.listing import listed
-from twopc.operators import Dataflow, KeyedStateStore
+from twopc.operators import Dataflow, KeyedStateStore, Turn
 from twopc.operators.broadcast import BroadcastTable, feeding_broadcasts
 from twopc.record import Batch
 from twopc.runtime.new_splits import NewSplits
@@ -113,6 +113,6 @@ class Broadcasts:
     def _take(self, operator: str, batch: Batch | None) -> None:
         if batch is not None:
             self._record_errors.read(operator, batch)
-            self._flow.put(operator, self._record_errors.readable(operator, batch))
+            self._flow.put(Turn.of(operator, self._record_errors.readable(operator, batch)))
             while self._flow.waits:
                 self._flow.advance()

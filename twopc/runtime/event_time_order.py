@@ -16,18 +16,18 @@ Invariants:
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, groupby
 from types import MappingProxyType
 from typing import Any
 
 from twopc.clock import Clock
 from twopc.column_rows import partitions_of, places_of
 from twopc.graph import JobDefinition
-from twopc.record import Batch, RecordError, Row
+from twopc.operators import Turn
+from twopc.record import Batch, Row
+from twopc.runtime.gathered import Gathered
+from twopc.runtime.lanes import Held, Lane
 from twopc.source import SourceReader
 from twopc.source_groups import event_times, source_groups
 from twopc.termination import TERMINATION
@@ -35,61 +35,8 @@ from twopc.termination import TERMINATION
 HELD_MAX = 10_000
 
 
-@dataclass(slots=True)
-class _Chunk:
-    """Records that go in this order; `at` is the first that has not gone. One that was not decoded is a batch alone."""
-
-    batch: Batch
-    times: list[float]
-    at: int = 0
-
-
 Place = tuple[str, int]
 """The input of a record, where its source reads several, and its partition number."""
-
-
-class _Lane:
-    """The held records of one split of a source."""
-
-    def __init__(self, source: str, split: str) -> None:
-        self.source, self.split = source, split
-        self.size = 0
-        self._chunks: deque[_Chunk] = deque()
-        self._latest = -math.inf
-
-    @property
-    def first(self) -> float:
-        """The time of the first record; there is one."""
-        return self._chunks[0].times[self._chunks[0].at]
-
-    def hold(self, batch: Batch, times: Sequence[float]) -> None:
-        grown = list(accumulate(times, max, initial=self._latest))[1:]
-        self._chunks.append(_Chunk(batch, grown))
-        self._latest = grown[-1]
-        self.size += len(grown)
-
-    def hold_error(self, error: RecordError) -> None:
-        self.hold(Batch([], [], errors=[(0, error)]), [-math.inf])
-
-    def take(self, until: float, most: int) -> list[Batch]:
-        """Take the records from the first on whose time is not after this one."""
-        taken: list[Batch] = []
-        while self._chunks and most > 0 and self.first <= until:
-            chunk = self._chunks[0]
-            start, whole = chunk.at, len(chunk.times)
-            stop = min(bisect_right(chunk.times, until, start), start + most)
-            taken.append(chunk.batch if stop - start == whole else chunk.batch.part(start, stop))
-            most -= stop - start
-            self.size -= stop - start
-            chunk.at = stop
-            if stop == whole:
-                self._chunks.popleft()
-        return taken
-
-    def rows(self) -> Iterator[Row]:
-        for chunk in self._chunks:
-            yield from chunk.batch.rows[chunk.at :]
-            yield from (error.row for _, error in chunk.batch.errors)
 
 
 class EventTimeOrder:
@@ -102,14 +49,21 @@ class EventTimeOrder:
         max_idle_seconds: float,
         clock: Clock,
         input_of: Mapping[str, Callable[[str], str]] = MappingProxyType({}),
+        *,
+        together: bool = False,
     ) -> None:
-        """`input_of` is there for each source that reads several inputs: the input that a split is a piece of."""
+        """`input_of` is there for each source that reads several inputs: the input that a split is a piece of.
+
+        `together` says that records of several sources may go in one turn.
+        """
         self.sources = tuple(readers)
         self._readers = dict(readers)
         self._event_times = event_times
         self._max_idle = max_idle_seconds
         self._clock = clock
         self._input_of = input_of
+        self._together = together
+        self._batches = 0
         self._lanes = {source: dict(self._opened(source, reader)) for source, reader in readers.items()}
         self._numbers = deque(sorted({number for lanes in self._lanes.values() for _, number in lanes}))
         self._under = {
@@ -119,14 +73,14 @@ class EventTimeOrder:
         self._turns = deque(self.sources)
         self._silent: set[str] = set()
         self._caught_up: dict[str, frozenset[str]] = {}
-        self._idle_since: dict[_Lane, float] = {}
+        self._idle_since: dict[Lane, float] = {}
         self._paused = dict.fromkeys(self.sources, frozenset[str]())
         self._looked_at = clock.monotonic()
 
-    def _opened(self, source: str, reader: SourceReader) -> Iterator[tuple[Place, _Lane]]:
+    def _opened(self, source: str, reader: SourceReader) -> Iterator[tuple[Place, Lane]]:
         input_of = self._input_of.get(source)
         for held in reader.positions():
-            yield ("" if input_of is None else input_of(held.split), held.partition), _Lane(source, held.split)
+            yield ("" if input_of is None else input_of(held.split), held.partition), Lane(source, held.split)
 
     def _places(self, source: str, rows: Sequence[Row]) -> list[Place]:
         if source in self._input_of:
@@ -142,8 +96,8 @@ class EventTimeOrder:
         for lane in self._lanes[source].values():
             yield from lane.rows()
 
-    def poll(self, timeout: float, most: int, is_over: Callable[[str], bool]) -> tuple[str, Batch] | None:
-        """Return records of one source whose turn it is; None after `timeout` seconds without any.
+    def poll(self, timeout: float, most: int, is_over: Callable[[str], bool]) -> Turn | None:
+        """Return up to so many records whose turn it is; None after `timeout` seconds without any.
 
         `is_over` says of a source that nothing more of it will be read.
         """
@@ -189,22 +143,22 @@ class EventTimeOrder:
         return found
 
     def _hold(self, source: str, batch: Batch) -> None:
-        times = self._times(source, batch)
-        start = 0
+        self._batches += 1
+        held, times, start = Held(batch, self._batches), self._times(source, batch), 0
         for before, error in batch.errors:
-            self._hold_runs(source, batch, times, start, before)
-            self._lanes[source][self._places(source, [error.row])[0]].hold_error(error)
+            self._hold_rows(source, held, times, start, before)
+            self._lanes[source][self._places(source, [error.row])[0]].hold_error(error, self._batches)
             start = before
-        self._hold_runs(source, batch, times, start, len(batch))
+        self._hold_rows(source, held, times, start, len(batch))
 
-    def _hold_runs(self, source: str, batch: Batch, times: Sequence[float], start: int, stop: int) -> None:
-        for place, run in groupby(self._places(source, batch.rows[start:stop])):
-            end = start + sum(1 for _ in run)
-            part = batch if end - start == len(batch) and not batch.errors else batch.part(start, end)
+    def _hold_rows(self, source: str, held: Held, times: Sequence[float], start: int, stop: int) -> None:
+        of: defaultdict[Place, list[int]] = defaultdict(list)
+        for index, place in enumerate(self._places(source, held.batch.rows[start:stop]), start):
+            of[place].append(index)
+        for place, indices in of.items():
             lane = self._lanes[source][place]
-            lane.hold(part, times[start:end])
+            lane.hold(held, indices, [times[index] for index in indices])
             self._idle_since.pop(lane, None)
-            start = end
 
     def _times(self, source: str, batch: Batch) -> list[float]:
         function = self._event_times.get(source)
@@ -216,35 +170,33 @@ class EventTimeOrder:
             times = [each if each is not None else stamp for each, stamp in zip(times or own, own, strict=True)]
         return [-math.inf if time is None else time for time in times]
 
-    def _ready(self, most: int, is_over: Callable[[str], bool]) -> tuple[str, Batch] | None:
-        """Return what may go of the source that is first under some number, of all numbers where it is the first."""
-        source, parts = "", list[Batch]()
+    def _ready(self, most: int, is_over: Callable[[str], bool]) -> Turn | None:
+        """Return what may go now, of all numbers; of one source, or of all where they may go together."""
+        gathered = Gathered()
         for number in tuple(self._numbers):
-            turn = self._turn(number, is_over)
-            if turn is None or (source and source != turn[0].source):
+            lanes = self._under[number]
+            heads = [(lane.first, place) for place, lane in enumerate(lanes) if lane.size]
+            waits = [lane for lane in lanes if not lane.size]
+            if not heads or not all(is_over(lane.source) or self._is_idle(lane) for lane in waits):
                 continue
-            lane, until = turn
-            source = lane.source
-            parts += (taken := lane.take(until, most))
-            most -= sum(len(each) + len(each.errors) for each in taken)
-            if most <= 0:
+            first = min(heads)[1]
+            if lanes[first].begins_with_error:
+                if gathered.size:
+                    continue
+                gathered.take(lanes, [first])
+                break
+            if self._together:
+                gathered.take(lanes, _merged(lanes, most - gathered.size, is_over))
+            elif gathered.source in (None, lanes[first].source):
+                # A time is a whole number: of an earlier source those of the same time go before.
+                until = min((time - (place < first) for time, place in heads if place != first), default=math.inf)
+                gathered.take(lanes, [first] * len(lanes[first].times(until, most - gathered.size)))
+            if gathered.size >= most:
                 break
         self._numbers.rotate(-1)
-        return (source, Batch.joined(parts)) if parts else None
+        return gathered.turn()
 
-    def _turn(self, number: int, is_over: Callable[[str], bool]) -> tuple[_Lane, float] | None:
-        """Return whose records go first under a number, and up to which time; None where nobody's may go."""
-        here = self._under[number]
-        heads = [(lane.first, place) for place, lane in enumerate(here) if lane.size]
-        waits = [lane for lane in here if not lane.size]
-        if not heads or not all(is_over(lane.source) or self._is_idle(lane) for lane in waits):
-            return None
-        _, first = min(heads)
-        # A time is a whole number: of an earlier source those of the same time go before.
-        until = min((time - (place < first) for time, place in heads if place != first), default=math.inf)
-        return here[first], until
-
-    def _is_idle(self, lane: _Lane) -> bool:
+    def _is_idle(self, lane: Lane) -> bool:
         """Whether there has been nothing to read of a split for so long that nobody waits for it."""
         source = lane.source
         if source not in self._caught_up:
@@ -259,12 +211,32 @@ class EventTimeOrder:
         return self._looked_at - self._idle_since.setdefault(lane, self._looked_at) >= self._max_idle
 
 
+def _merged(lanes: Sequence[Lane], most: int, is_over: Callable[[str], bool]) -> list[int]:
+    """Return whose records go first of these lanes of one number, as the place of the lane for each of them.
+
+    All go before which nothing can come.
+    """
+    bounds = [lane.bound(is_over(lane.source)) if lane.size else math.inf for lane in lanes]
+    merged: list[tuple[float, int]] = []
+    for place, lane in enumerate(lanes):
+        until = min((bound - (at < place) for at, bound in enumerate(bounds) if at != place), default=math.inf)
+        merged += ((time, place) for time in lane.times(until, most))
+    merged.sort()
+    return [place for _, place in merged[:most]]
+
+
 def orders_of(
-    definition: JobDefinition, readers: Mapping[str, SourceReader], max_idle_seconds: float, clock: Clock
+    definition: JobDefinition,
+    readers: Mapping[str, SourceReader],
+    max_idle_seconds: float,
+    clock: Clock,
+    *,
+    together: bool = False,
 ) -> list[EventTimeOrder]:
     """Return what orders the records of a job's sources, one for those that meet in each place.
 
-    A source alone has one only where two of its splits that are read here have one partition number.
+    A source alone has one only where two of its splits that are read here have one partition number. `together` says
+    that the job's operators take the records of several sources in one turn.
     """
     times = event_times(definition)
     orders = []
@@ -272,8 +244,16 @@ def orders_of(
         several = {source: definition.sources[source].input_of for source in met if has_a_number_twice(readers[source])}
         if len(met) > 1 or several:
             here = {source: readers[source] for source in met}
-            orders.append(EventTimeOrder(here, times, max_idle_seconds, clock, several))
+            may = together and _have_own_places(definition, met)
+            orders.append(EventTimeOrder(here, times, max_idle_seconds, clock, several, together=may))
     return orders
+
+
+def _have_own_places(definition: JobDefinition, sources: Sequence[str]) -> bool:
+    """Whether no record of one of these sources can have the place of a record of another."""
+    inputs = [definition.sources[source].inputs for source in sources]
+    every = [name for some in inputs for name in some]
+    return all(inputs) and len(set(every)) == len(every)
 
 
 def has_a_number_twice(reader: SourceReader) -> bool:

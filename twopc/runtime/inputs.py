@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from twopc.operators import Turn
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import CheckpointId
-from twopc.record import Batch, Row
+from twopc.record import Row
 from twopc.runtime.event_time_order import EventTimeOrder
 from twopc.source import SourceReader
 
@@ -41,8 +42,8 @@ class Inputs:
         self._turns = deque((*(order.sources for order in orders), *alone))
         self._stopped: set[str] = set()
 
-    def poll(self, timeout: float, most: int) -> tuple[str, Batch] | None:
-        """Return up to `most` records of one source, and its id; None after `timeout` seconds without any."""
+    def poll(self, timeout: float, most: int) -> Turn | None:
+        """Return up to `most` records whose turn it is; None after `timeout` seconds without any."""
         live = [sources for sources in self._turns if not all(map(self._is_done, sources))]
         for number, sources in enumerate(live, 1):
             # Nobody waits for one source while another may have records: only the last to be asked is waited for.
@@ -113,11 +114,11 @@ class Inputs:
         for source, reader in self._readers.items():
             reader.commit_positions(checkpoint_id, [held for held in positions if held.source == source])
 
-    def _poll(self, source: str, timeout: float, most: int) -> tuple[str, Batch] | None:
+    def _poll(self, source: str, timeout: float, most: int) -> Turn | None:
         if (order := self._orders.get(source)) is not None:
             return order.poll(timeout, most, self._is_over)
         batch = self._readers[source].poll(timeout, most)
-        return (source, batch) if batch is not None and (len(batch) or batch.errors) else None
+        return Turn.of(source, batch) if batch is not None and (len(batch) or batch.errors) else None
 
     def _is_done(self, source: str) -> bool:
         return self._is_over(source) and not self._held(source)

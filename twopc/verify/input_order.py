@@ -12,6 +12,7 @@ from twopc.clock import SystemClock
 from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.input.topic_reader import BATCH, POLL_SECONDS, Ranges, open_reader, read, until_done
 from twopc.kafka.source import KafkaSource
+from twopc.operators import Turn
 from twopc.record import Batch
 from twopc.runtime.event_time_order import EventTimeOrder, has_a_number_twice
 from twopc.verify.paths import Paths
@@ -46,8 +47,9 @@ def read_group(
         def is_done() -> bool:
             return all(reader.finished() and not order.held(name) for name, reader in readers.items())
 
-        def poll() -> tuple[str, Batch] | None:
+        def poll() -> Turn | None:
             return order.poll(POLL_SECONDS, BATCH, lambda name: readers[name].finished())
 
         where = ", ".join(dict.fromkeys(clusters[name].servers for name in sources))
-        yield from until_done(poll, is_done, readers.values(), where)
+        for turn in until_done(poll, is_done, readers.values(), where):
+            yield from turn.parts

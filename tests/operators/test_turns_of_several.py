@@ -1,0 +1,199 @@
+"""Records of several sources in one turn: what comes of them is what comes of them one after the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.operators.kit import Node
+from twopc import Json
+from twopc.graph import Merge
+from twopc.operators import Dataflow, Filter, FlatMap, JoinTable, KeepTable, Map, StatefulMap, Turn
+from twopc.operators.dataflow import SinkOutput
+from twopc.operators.meeting_points import meeting_points
+from twopc.operators.stream_join import join_streams
+from twopc.record import Batch, RecordError
+from twopc.testing.rows import InputRow, batch_of
+from twopc.testing.states import DictStore
+
+Read = tuple[str, bytes | str, int, int]
+"""The source of a record, its key, its partition number and its value."""
+
+BAD = 7
+
+
+def pair(value: Any, other: Any) -> Any:
+    if value == BAD:
+        raise ValueError("seven")
+    return [value, other]
+
+
+def total(state: Any, value: Any) -> tuple[Any, Any]:
+    if value == BAD:
+        raise ValueError("seven")
+    state = (state or 0) + (value if isinstance(value, int) else 1)
+    return state, [value, state]
+
+
+def table(name: str, source: str) -> Node:
+    return Node(name, (source,), KeepTable(name, Json()))
+
+
+def looked_up(name: str, stream: str, table_name: str, how: Any = "left") -> Node:
+    return Node(name, (stream, table_name), JoinTable(pair, table_name, how))
+
+
+A, B, C, OUT = Node("a"), Node("b"), Node("c"), "out"
+COUNT = StatefulMap(total, "count", Json())
+GRAPHS: dict[str, list[Node]] = {
+    "a count behind a merge": [
+        *(A, B, C, Node("all", ("a", "b", "c"), Merge()), Node("count", ("all",), COUNT), Node(OUT, ("count",)))
+    ],
+    "a merge of steps that leave records out and double them": [
+        *(A, B, Node("odd", ("a",), Filter(lambda value: value % 2)), Node("twice", ("b",), FlatMap(lambda v: [v, v]))),
+        *(Node("all", ("odd", "twice"), Merge()), Node("count", ("all",), COUNT), Node(OUT, ("count",))),
+    ],
+    "a table": [A, B, table("t", "b"), looked_up("join", "a", "t"), Node(OUT, ("join",))],
+    "a table, and only what it has": [A, B, table("t", "b"), looked_up("j", "a", "t", "inner"), Node(OUT, ("j",))],
+    "two tables, one behind the other": [
+        *(A, B, C, table("t", "b"), looked_up("first", "a", "t"), table("u", "c"), looked_up("then", "first", "u")),
+        Node(OUT, ("then",)),
+    ],
+    "a table for two streams": [
+        *(A, B, C, table("t", "c"), looked_up("j", "a", "t"), looked_up("k", "b", "t")),
+        *(Node(OUT, ("j",)), Node("other", ("k",))),
+    ],
+    "a table behind a merge and a count": [
+        *(A, B, C, Node("both", ("a", "b"), Merge()), Node("count", ("both",), COUNT), table("t", "c")),
+        *(looked_up("join", "count", "t"), Node(OUT, ("join",))),
+    ],
+    "two streams": [
+        *(A, B, Node("join", ("a", "b"), join_streams(pair, "outer", "join", (10, 0), (Json(), Json())))),
+        *(Node("map", ("join",), Map(str)), Node(OUT, ("map",))),
+    ],
+    "a branch that meets nobody": [
+        *(A, B, table("t", "b"), looked_up("join", "a", "t"), Node("map", ("a",), Map(str)), Node("other", ("map",))),
+        Node(OUT, ("join",)),
+    ],
+}
+
+
+class Played:
+    """A graph, and all that came out of it: by sink in order, and what went wrong with its source."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.store = DictStore()
+        self.flow = Dataflow(nodes, self.store, self._refused)
+        self.out: dict[str, list[Any]] = {}
+        self.wrong: Counter[tuple[str, str]] = Counter()
+
+    def _refused(self, source: str, error: RecordError) -> Sequence[SinkOutput]:
+        self.wrong[source, str(error.row.value())] += 1
+        return ()
+
+    def take(self, outputs: Sequence[SinkOutput]) -> None:
+        for output in outputs:
+            self.out.setdefault(output.sink, []).extend(output.batch.values)
+
+    def all_of_it(self) -> tuple[Any, ...]:
+        self.flow.write_back()
+        return self.out, self.wrong, self.store.states
+
+
+def rows(read: Sequence[Read]) -> list[tuple[str, InputRow]]:
+    """The rows in their order, each source with a topic of its own, and times that grow."""
+    return [
+        (source, InputRow(value, key_=key, topic_=source, partition_=number, offset_=at, timestamp_=100 + at))
+        for at, (source, key, number, value) in enumerate(read)
+    ]
+
+
+def turn_of(some: Sequence[tuple[str, InputRow]]) -> Turn:
+    by_source: dict[str, list[InputRow]] = {}
+    for source, row in some:
+        by_source.setdefault(source, []).append(row)
+    parts = tuple((source, Batch(own, [row.value() for row in own])) for source, own in by_source.items())
+    order = {(row.topic_, row.partition_, row.offset_): number for number, (_, row) in enumerate(some)}
+    return Turn(parts, order if len(parts) > 1 else None)
+
+
+@pytest.mark.parametrize("nodes", GRAPHS.values(), ids=GRAPHS.keys())
+@given(
+    read=st.lists(
+        st.tuples(
+            st.sampled_from("abc"), st.sampled_from([b"k", "k", b"l", b"m"]), st.integers(0, 1), st.integers(0, 9)
+        ),
+        max_size=40,
+    ),
+    size=st.integers(1, 40),
+)
+def test_what_comes_of_a_turn_is_what_comes_of_its_records_one_after_the_other(
+    nodes: Sequence[Node], read: list[Read], size: int
+) -> None:
+    there = {node.id for node in nodes}
+    some = [each for each in rows(read) if each[0] in there]
+    single, several = Played(nodes), Played(nodes)
+    for source, row in some:
+        single.take(single.flow.process(source, batch_of([row])))
+    for start in range(0, len(some), size):
+        several.flow.put(turn_of(some[start : start + size]))
+        while several.flow.waits:
+            several.take(several.flow.advance()[1])
+    assert several.all_of_it() == single.all_of_it()
+
+
+def test_records_of_a_turn_wait_until_it_is_gone_through() -> None:
+    flow = Dataflow(GRAPHS["a table"], DictStore())
+    some = rows([("a", b"k", 0, 1), ("b", b"k", 0, 2), ("a", b"l", 0, 3)])
+    flow.put(turn_of(some))
+    assert [row.value() for row in flow.waiting_rows("a")] == [1, 3]
+    assert [row.value() for row in flow.waiting_rows("b")] == [2]
+    assert flow.advance()[0] == 3
+    assert not flow.waits
+    assert list(flow.waiting_rows("a")) == []
+
+
+def test_a_record_of_a_turn_that_goes_wrong_is_that_of_its_own_source() -> None:
+    played = Played(GRAPHS["a count behind a merge"])
+    played.flow.put(turn_of(rows([("a", b"k", 0, 1), ("b", b"k", 0, BAD), ("c", b"k", 0, 2)])))
+    played.take(played.flow.advance()[1])
+    assert played.wrong == {("b", str(BAD)): 1}
+    assert played.out == {"out": [[1, 1], [2, 3]]}
+
+
+def test_places_are_left_each_behind_those_that_its_records_come_through() -> None:
+    points = meeting_points(GRAPHS["two tables, one behind the other"])
+    assert points == (frozenset({"t", "first"}), frozenset({"u", "then"}))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param(
+            [
+                *(A, B, C, Node("j", ("a", "b"), join_streams(pair, "left", "j", (10, 0), (Json(), Json())))),
+                *(table("t", "c"), looked_up("k", "j", "t"), Node(OUT, ("k",))),
+            ],
+            id="behind what makes records of others",
+        ),
+        pytest.param(
+            [A, B, table("t", "b"), looked_up("j", "a", "t"), looked_up("k", "j", "t"), Node(OUT, ("k",))],
+            id="a table looked into twice by one record",
+        ),
+        pytest.param(
+            [
+                *(A, B, C, table("t", "c"), looked_up("j", "a", "t"), table("u", "j"), looked_up("k", "b", "u")),
+                *(looked_up("l", "k", "t"), Node(OUT, ("l",))),
+            ],
+            id="two places that feed each other",
+        ),
+    ],
+)
+def test_where_one_order_can_not_be_kept_sources_have_turns_of_their_own(nodes: Sequence[Node]) -> None:
+    assert meeting_points(nodes) is None
+    assert not Dataflow(nodes, DictStore()).takes_several

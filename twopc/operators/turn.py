@@ -1,0 +1,46 @@
+"""The records whose turn it is: of one source, or of several that meet, in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from twopc.column_rows import places_of
+from twopc.operators.meeting import Order
+from twopc.record import Batch, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Batches with their sources, those of one source in its order; none of them is empty.
+
+    `order` has the number of each record among all of them, where they are of several sources. Then all were decoded.
+    """
+
+    parts: tuple[tuple[str, Batch], ...]
+    order: Order | None = None
+
+    @classmethod
+    def of(cls, source: str, batch: Batch) -> Turn:
+        """Return that of one batch."""
+        return cls(((source, batch),))
+
+    @property
+    def source(self) -> str:
+        """The source of the first."""
+        return self.parts[0][0]
+
+    @property
+    def batches(self) -> list[Batch]:
+        return [batch for _, batch in self.parts]
+
+    def rows(self, source: str) -> Iterator[Row]:
+        """Yield the rows of one source."""
+        for name, batch in self.parts:
+            if name == source:
+                yield from batch.rows
+
+    def source_of(self, row: Row) -> str | None:
+        """Return the source that a row was read of; None of one that is not here."""
+        wanted: Sequence[object] = places_of([row])
+        return next((source for source, batch in self.parts if wanted[0] in places_of(batch.rows)), None)

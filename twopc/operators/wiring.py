@@ -1,0 +1,113 @@
+"""A graph as its batches go through it: where the records of each source come first, and where ways meet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from twopc.operators.instance import Instance
+from twopc.operators.meeting import Meeting
+from twopc.operators.meeting_points import meeting_points
+from twopc.operators.node import Node, sharing_outputs, ways_meet
+from twopc.operators.step import Step
+from twopc.operators.stop import Stop
+from twopc.port import Port
+
+
+class Crossing:
+    """A place where ways meet. Behind a merge all goes on as one; elsewhere each way ends at a stop of its own."""
+
+    def __init__(self) -> None:
+        self.meeting = Meeting()
+        self.following: tuple[Stop, ...] = ()
+        self.stops: list[Stop] = []
+
+    @property
+    def keys_apart(self) -> bool:
+        """Whether records of different keys may go on in any order."""
+        return all(stop.step is not None and stop.step.keys_apart for stop in self.stops)
+
+    def add(self, stop: Stop) -> None:
+        """Let a way, which is that of several sources, end at this stop."""
+        stop.meeting, stop.way, stop.of_several = self.meeting, len(self.stops), True
+        self.stops.append(stop)
+
+
+class Wiring:
+    """What follows what, by operator id. A merge is no place of its own unless ways meet there: what follows it is.
+
+    - `starts`: where the records of each source come first; `places`: the stop of each step.
+    - `merges`: those in which ways of one source meet, in the order of the job.
+    - `crossings`: where those of several sources do, and the merges; in the order in which they can be left. None where
+      the records of several sources can't go in one turn.
+    - `shared`: the sinks of each set that has one output, and where their ways meet.
+    """
+
+    def __init__(self, nodes: Sequence[Node], instances: Mapping[str, Instance]) -> None:
+        self._nodes, self._instances = nodes, instances
+        points = meeting_points(nodes)
+        self.crossings = None if points is None else tuple(Crossing() for _ in points)
+        self._crossing_of = {
+            key: crossing for point, crossing in zip(points or (), self.crossings or (), strict=True) for key in point
+        }
+        self.places: dict[str, Stop] = {}
+        self.merges: list[Crossing] = []
+        self.shared: list[tuple[Meeting, Sequence[str]]] = []
+        self.starts: dict[str, tuple[Stop, ...]] = {}
+        self._connect()
+
+    def _connect(self) -> None:
+        following: defaultdict[Port, list[Stop]] = defaultdict(list)
+        sinks = self._sharing()
+        for node in reversed(self._nodes):
+            after = tuple(following[Port(node.id)])
+            if not node.inputs:
+                self.starts[node.id] = after
+                continue
+            sides = {
+                port.output: tuple(at) for port, at in following.items() if port.operator == node.id and port.output
+            }
+            places = [(sinks[node.id],)] if node.id in sinks else self._stops(node, after, sides)
+            if isinstance(node.operation, Step):
+                self.places[node.id] = next(stop for stops in places for stop in stops)
+            for origin, stops in zip(map(Port.parse, node.inputs), places, strict=True):
+                following[origin][:0] = stops
+
+    def _stops(
+        self, node: Node, after: tuple[Stop, ...], sides: Mapping[str, tuple[Stop, ...]]
+    ) -> Sequence[Sequence[Stop]]:
+        """Return where the records of each input of a node come first."""
+        step = node.operation
+        if not isinstance(step, Step):
+            return self._joined(node, after or (Stop(node.id, None, None),))
+        works = iter(self._instances[node.id].ports)
+        stops = [[Stop(node.id, step, next(works), after, sides)] if port.takes_records else [] for port in step.ports]
+        if (crossing := self._crossing_of.get(node.id)) is not None:
+            for stop in chain.from_iterable(stops):
+                crossing.add(stop)
+        return stops
+
+    def _joined(self, node: Node, after: tuple[Stop, ...]) -> Sequence[Sequence[Stop]]:
+        """Return where the records of each input of a merge come first, or that of a sink."""
+        crossing, of_several = self._crossing_of.get(node.id), not ways_meet(self._nodes, node.inputs)
+        if len(node.inputs) == 1 or (of_several and crossing is None):
+            return [after] * len(node.inputs)
+        crossing = crossing or Crossing()
+        crossing.following = after
+        if not of_several:
+            # Nodes come here from the last to the first.
+            self.merges.insert(0, crossing)
+        return [
+            (Stop(node.id, None, None, after, meeting=crossing.meeting, way=way, of_several=of_several),)
+            for way in range(len(node.inputs))
+        ]
+
+    def _sharing(self) -> dict[str, Stop]:
+        """Return the places of sinks that write to one output what may come of one source."""
+        stops: dict[str, Stop] = {}
+        for sinks in sharing_outputs(self._nodes):
+            meeting = Meeting()
+            self.shared.append((meeting, sinks))
+            stops |= {sink: Stop(sink, None, None, meeting=meeting, way=way) for way, sink in enumerate(sinks)}
+        return stops
