@@ -32,11 +32,12 @@ from twopc import events
 from twopc.bench.load import PacedLoad, values_of
 from twopc.bench.plan import BenchPlan
 from twopc.bench.reader import OutputReader
-from twopc.bench.scratch_job import write_job_file
 from twopc.config import RunSettings
 from twopc.driver.run import run
 from twopc.kafka.clients.cluster import Cluster
 from twopc.loader.job_loader import load_job
+from twopc.scratch.job_file import write_job_file
+from twopc.scratch.other_topics import rebound
 from twopc.serde import Bytes
 from twopc.testing.local_broker import LocalBroker
 from twopc.testing.topics import create_topic
@@ -112,7 +113,9 @@ def measure(servers: str, folder: Path, kills: int, host: str, parallelism: int)
     plan = BenchPlan(job_file=str(UPPER), records=RATE * 60 * kills, rate=RATE, partitions=PARTITIONS)
     for name in ("in", "out"):
         create_topic(servers, name, PARTITIONS)
-    job_file = write_job_file(folder, plan.job_file, name="recovery", topics={"source-1": "in", "sink-1": "out"})
+    job_file = write_job_file(
+        folder, rebound, plan.job_file, name="recovery", topics={"source-1": "in", "sink-1": "out"}
+    )
     watch, stop = Watch(parallelism), threading.Event()
     reader = OutputReader(servers, ["out"], PARTITIONS)
     load = PacedLoad(Cluster(servers), "in", plan, values_of(plan, Bytes()), plan.records, RATE)

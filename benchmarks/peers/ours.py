@@ -9,8 +9,9 @@ from typing import ClassVar
 
 from peers.case import Case
 from peers.system import Launch, Place, System
-from twopc.bench.scratch_job import write_job_file
 from twopc.kafka.native import VARIABLE
+from twopc.scratch.job_file import write_job_file
+from twopc.scratch.other_topics import rebound
 
 HERE = Path(__file__).parents[1]
 ROOT = HERE.parent
@@ -61,7 +62,7 @@ class Twopc(System):
             return self.launch_file(case, place, str(OPERATOR_JOB_FILES[case.job]))
         spec = str(JOB_FILES[case.job])
         topics = {"source-1": place.source, "sink-1": place.target}
-        job = write_job_file(place.folder, spec, name=place.name, topics=topics)
+        job = write_job_file(place.folder, rebound, spec, name=place.name, topics=topics)
         return self.launch_file(case, place, job)
 
     def launch_file(self, case: Case, place: Place, job: str) -> Launch:

@@ -16,8 +16,8 @@ from twopc.drill.broker import delete_scratch_group
 from twopc.drill.fault_drill_plan import FaultDrillPlan
 from twopc.drill.job import DrillJob
 from twopc.drill.restore import RestorePlan
-from twopc.drill.scratch_job import PREFIX, Names, scratch_job, write_job_file
-from twopc.drill.throttled_job import ThrottledSource, throttled_job, without_access, write_throttled_file
+from twopc.drill.scratch_job import PREFIX, Names, scratch_job, write_scratch_file
+from twopc.drill.throttled_job import ThrottledSource, throttled_job, without_access
 from twopc.errors import Unavailable
 from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors
@@ -25,6 +25,7 @@ from twopc.kafka.input.topic_reader import high_watermarks, read
 from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.loader.job_loader import load_job
+from twopc.scratch.job_file import write_job_file
 from twopc.verify.load import LoadPlan
 from twopc.verify.load_producer import check
 from twopc.verify.load_producer import produce as write_load
@@ -126,9 +127,9 @@ def test_a_broker_of_the_drills_own_is_not_asked_for_tls_or_a_login(job_file: st
 
 
 def test_what_is_written_for_a_run_and_what_is_told_of_a_plan_holds_no_secret(job_file: str, tmp_path: Path) -> None:
-    throttled = write_throttled_file(tmp_path, job_file, name="n", rate=1.0, finish=tmp_path / "f", own_broker=False)
-    restored = write_job_file(tmp_path, job_file, Names.fresh(), {})
-    told = [Path(throttled).read_text(), Path(restored).read_text()]
+    throttled = write_job_file(tmp_path, throttled_job, job_file, name="n", rate=1.0, finish="f", own_broker=False)
+    told = [Path(throttled).read_text()]
+    told.append(Path(write_scratch_file(tmp_path, job_file, Names.fresh(), {})).read_text())
     told += [repr(RestorePlan("j", str(tmp_path), access=ACCESS)), repr(FaultDrillPlan("j", 1, 1, access=ACCESS))]
     told += [repr(plan_of(None, ["in"], ["out"], "s:1", access=ACCESS)), repr(Cluster("s:1", ACCESS))]
     assert not [text for text in told if PASSWORD in text]

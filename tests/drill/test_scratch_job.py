@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from twopc.bench.own_topic import KeptSource
 from twopc.config import RunSettings
 from twopc.context import JobContext
-from twopc.drill.scratch_job import PREFIX, Names, scratch_job, write_job_file
+from twopc.drill.scratch_job import PREFIX, Names, scratch_job, write_scratch_file
 from twopc.errors import ConfigurationError
 from twopc.kafka.clients.leaders import LeaderClient
 from twopc.kafka.connectors import KafkaConnectors
@@ -21,6 +20,7 @@ from twopc.kafka.transactions.naming import SlotName, parse_transactional_id, tr
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
+from twopc.scratch.own_topic import KeptSource
 from twopc.sink import Outcome, Settled
 
 pytestmark = pytest.mark.usefixtures("forgotten_folders")
@@ -91,7 +91,7 @@ def test_fresh_names_are_nobody_elses() -> None:
 
 def test_a_process_that_knows_only_the_written_file_gets_the_same_job(job_file: str, tmp_path: Path) -> None:
     ends = {TopicPartition("real-in", 0): Position(9)}
-    written = load_job(write_job_file(tmp_path, job_file, NAMES, ends))
+    written = load_job(write_scratch_file(tmp_path, job_file, NAMES, ends))
     assert written.describe() == scratch_job(job_file, NAMES.name, []).describe()
     assert getattr(written.sources["source-1"], "ends", None) == ends
 

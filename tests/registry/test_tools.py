@@ -10,10 +10,10 @@ import pytest
 
 from tests.registry.kit import ORDER
 from twopc import ConfigurationError, Job, KafkaSink, KafkaSource, SchemaRegistry
-from twopc.bench.scratch_job import rebound_definition
 from twopc.connect import SerdeContext
 from twopc.drill.scratch_job import Names, scratch_definition
 from twopc.kafka.connectors import KafkaConnectors
+from twopc.scratch.other_topics import rebound_definition
 from twopc.testing import MemoryRegistry
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing-jobs.md"

@@ -19,7 +19,6 @@ from twopc.bench.plan import BenchPlan
 from twopc.bench.reader import STALL_SECONDS, OutputReader
 from twopc.bench.recorder import Recorder
 from twopc.bench.result import BenchResult, SinkRate
-from twopc.bench.scratch_job import write_job_file
 from twopc.bench.usage import UsageSampler
 from twopc.config import RunSettings
 from twopc.driver.run import run as run_job
@@ -30,6 +29,8 @@ from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.input.topic_reader import read, whole
 from twopc.listing import listed
 from twopc.loader.job_loader import load_job
+from twopc.scratch.job_file import write_job_file
+from twopc.scratch.other_topics import rebound
 from twopc.storage.scratch_folder import CHECKPOINTS, scratch_folder
 
 SERIES_MAX = 5_000
@@ -142,7 +143,7 @@ class _Run:
         self._inputs, self._outputs = connectors.scratch_inputs(name), connectors.scratch_outputs(name)
         self._own = [self._outputs.pop(sink) for sink in connectors.own.values()]
         self._shares = shares(plan.records, list(self._inputs))
-        self._job_file = write_job_file(folder, plan.job_file, name=name)
+        self._job_file = write_job_file(folder, rebound, plan.job_file, name=name)
         self._values = values
         self._on_event = on_event
         self._running, self._fed = threading.Event(), threading.Event()

@@ -40,7 +40,7 @@ from twopc.drill.real_output import OUTPUT
 from twopc.drill.recovery import Recovery, RecoveryTimes, figures_of, judge_recovery, reads_again, reads_of
 from twopc.drill.scratch_job import Names
 from twopc.drill.supervisor import Supervisor
-from twopc.drill.throttled_job import READS, drilled_definition, write_throttled_file
+from twopc.drill.throttled_job import READS, drilled_definition, throttled_job
 from twopc.drill.timeline import Timeline
 from twopc.drill.verdict import Check, CheckVerdict, DrillResult, versions
 from twopc.errors import ConfigurationError, Unavailable, UserCodeError
@@ -49,6 +49,7 @@ from twopc.kafka.input.topic_reader import whole
 from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.loader.job_loader import load_job
+from twopc.scratch.job_file import write_job_file
 from twopc.storage.local import LocalStore
 from twopc.verify.findings import Verdict
 from twopc.verify.judge import verdict_on
@@ -143,13 +144,14 @@ class _Drill:
             # Those of its own the job makes itself.
             for topic in sorted(set(self._outputs) - self._job.own_topics):
                 create_scratch_topic(self._cluster, topic, partitions)
-            job_file = write_throttled_file(
+            job_file = write_job_file(
                 self._folder,
+                throttled_job,
                 self._plan.job_file,
                 own_broker=self._broker is not None,
                 name=self._names.name,
                 rate=self._records / len(self._job.connectors.inputs) / self._plan.parallelism / self._pace_seconds,
-                finish=self._finish,
+                finish=str(self._finish),
             )
             arms = [fault.arm for fault in self._faults.faults]
             supervisor = Supervisor(self._folder, self._settings.bootstrap_servers, job_file, self._settings, arms)

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from twopc.bench.own_topic import kept_source
 from twopc.drill.bounds import prepared_of
 from twopc.drill.broker import create_scratch_topic
 from twopc.drill.job import DrillJob
@@ -33,6 +32,7 @@ from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.record import Row
+from twopc.scratch.own_topic import kept_source
 from twopc.verify.history import Expected, Outcome
 from twopc.verify.lanes import everywhere
 from twopc.verify.transaction_lookup import TopicLog, TransactionLookup

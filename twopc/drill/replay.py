@@ -20,7 +20,7 @@ from twopc.drill.output_comparison import TopicVerdict, check_of
 from twopc.drill.own_topics import OwnOutput, OwnTopic, on_scratch_topics, own_topics
 from twopc.drill.real_output import OUTPUT, OutputTopic, RealOutput
 from twopc.drill.replay_range import ReplayRange
-from twopc.drill.scratch_job import Names, write_job_file
+from twopc.drill.scratch_job import Names, write_scratch_file
 from twopc.drill.timeline import RecoveryClock, Timeline
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.driver.run import run as run_job
@@ -179,7 +179,7 @@ class Replay:
             if self.interrupt and self.replay_range.to_replay > 1
             else {}
         )
-        job_file = write_job_file(self.folder, self.job_file, names, self.replay_range.ends, stops)
+        job_file = write_scratch_file(self.folder, self.job_file, names, self.replay_range.ends, stops)
         sources = len(self.job.connectors.inputs)
         interruption = Interruption(self.folder, self.settings.parallelism, sources) if stops else None
         # The scratch topics in the place of the job's own have what was not read of those.

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from twopc.bench.own_topic import kept_source
-from twopc.bench.scratch_job import absolute
 from twopc.context import JobContext, SubtaskContext
 from twopc.drill.interruption import InterruptedReader
 from twopc.errors import ConfigurationError
@@ -31,6 +29,8 @@ from twopc.kafka.topic_serdes import OfTopic
 from twopc.kafka.transactions.committer import PlainCommitter, TransactionalCommitter
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import Committable, SplitPosition
+from twopc.scratch.job_file import write_job_file
+from twopc.scratch.own_topic import kept_source
 from twopc.serde import Serde
 from twopc.sink import Outcome, Settled, SharedTransaction, Sink
 from twopc.source import Follower, Source, SourcePlanner, SourceReader, Split
@@ -39,13 +39,6 @@ PREFIX = "twopc-drill-"
 
 Offsets = Sequence[tuple[str, int, int]]
 """Topic, partition and offset."""
-
-_FILE = '''"""Written by a drill, for one run."""
-
-from twopc.drill.scratch_job import scratch_job
-
-job = scratch_job({spec!r}, {name!r}, {ends!r}, {stops!r}, {folder!r})
-'''
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +197,7 @@ def _as_of(sink: KafkaSink, serde: Serde) -> Serde:
     return OfTopic(serde, sink.topic)
 
 
-def write_job_file(
+def write_scratch_file(
     folder: Path,
     spec: str,
     names: Names,
@@ -212,10 +205,8 @@ def write_job_file(
     stops: Mapping[TopicPartition, Position] | None = None,
 ) -> str:
     """Write a job file that defines `scratch_job(...)`, for hosts that start fresh processes; return its path."""
-    written = folder / "drill_job.py"
     offsets = {"ends": _listed(ends), "stops": _listed(stops or {})}
-    written.write_text(_FILE.format(spec=absolute(spec), name=names.name, folder=str(folder), **offsets))
-    return str(written)
+    return write_job_file(folder, scratch_job, spec, name=names.name, folder=str(folder), **offsets)
 
 
 def _listed(offsets: Mapping[TopicPartition, Position]) -> list[tuple[str, int, int]]:

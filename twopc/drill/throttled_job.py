@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from twopc.bench.scratch_job import absolute, rebound_definition
 from twopc.context import JobContext, SubtaskContext
 from twopc.drill.delegating_reader import DelegatingReader
 from twopc.drill.recovery import note_read
@@ -20,18 +19,12 @@ from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
 from twopc.protocol.facts import SplitPosition
 from twopc.record import Batch
+from twopc.scratch.other_topics import rebound_definition
 from twopc.sink import Sink
 from twopc.source import Source, SourcePlanner, SourceReader, Split
 
 POLL_RECORDS = 10
 READS = "reads.log"
-
-_FILE = '''"""Written by a drill, for one run."""
-
-from twopc.drill.throttled_job import throttled_job
-
-job = throttled_job({spec!r}, name={name!r}, rate={rate!r}, finish={finish!r}, own_broker={own_broker!r})
-'''
 
 
 class ThrottledReader(DelegatingReader):
@@ -131,12 +124,3 @@ def without_access(definition: JobDefinition) -> JobDefinition:
 
 def _tuning(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name not in access_of(properties)}
-
-
-def write_throttled_file(folder: Path, spec: str, *, name: str, rate: float, finish: Path, own_broker: bool) -> str:
-    """Write a job file that defines `throttled_job(...)`; return its path."""
-    written = folder / "throttled_job.py"
-    written.write_text(
-        _FILE.format(spec=absolute(spec), name=name, rate=rate, finish=str(finish), own_broker=own_broker)
-    )
-    return str(written)

@@ -1,16 +1,13 @@
 """A job on other topics: the same graph, steps and serdes, another name, its own inputs and outputs.
 
-A host that starts fresh processes loads the job from a file; so the job on other topics is a file too, written for the
-run, that loads the user's and binds it anew. All other names follow from that of the job.
+All other names follow from that of the job.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from pathlib import Path
 
-from twopc.bench.own_topic import kept_source
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.job import Job
@@ -20,14 +17,7 @@ from twopc.kafka.repartition import RepartitionSink
 from twopc.kafka.sink import KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.loader.job_loader import load_job
-
-_FILE = '''"""Written by a benchmark, for one run."""
-
-from twopc.bench.scratch_job import rebound
-
-job = rebound({spec!r}, name={name!r}, topics={topics!r})
-'''
-
+from twopc.scratch.own_topic import kept_source
 
 Topics = Mapping[str, str]
 """Topics of sources and sinks, by operator id."""
@@ -81,17 +71,3 @@ def _refuse_opened(connectors: KafkaConnectors, done: str) -> None:
                 f"the job can't be {done}: {key!r} has {serde!r}, which knows no schema of a topic made for that. "
                 "Give it Avro(schema), Json() or Protobuf(message) in a copy of the job"
             )
-
-
-def absolute(spec: str) -> str:
-    """Return a job's name as it is given to be loaded, wherever the file that names it is written."""
-    file, colon, variable = spec.rpartition(":")
-    path, suffix = (file, f":{variable}") if colon and file.endswith(".py") else (spec, "")
-    return f"{Path(path).resolve()}{suffix}"
-
-
-def write_job_file(folder: Path, spec: str, *, name: str, topics: Topics | None = None) -> str:
-    """Write a job file that defines `rebound(...)`; return its path."""
-    written = folder / "bench_job.py"
-    written.write_text(_FILE.format(spec=absolute(spec), name=name, topics=dict(topics or {})))
-    return str(written)

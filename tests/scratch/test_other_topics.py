@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from twopc.bench.own_topic import KeptSource
-from twopc.bench.scratch_job import rebound, write_job_file
 from twopc.errors import ConfigurationError
 from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.repartition import RepartitionSink
 from twopc.loader.job_loader import load_job
+from twopc.scratch.job_file import write_job_file
+from twopc.scratch.other_topics import rebound
+from twopc.scratch.own_topic import KeptSource
 
 pytestmark = pytest.mark.usefixtures("forgotten_folders")
 
@@ -106,7 +107,7 @@ def test_the_steps_are_the_users(job_file: str) -> None:
 
 
 def test_a_process_that_knows_only_the_written_file_gets_the_same_job(job_file: str, tmp_path: Path) -> None:
-    written = write_job_file(tmp_path, job_file, name="bench-2", topics={"source-1": "a", "sink-1": "b"})
+    written = write_job_file(tmp_path, rebound, job_file, name="bench-2", topics={"source-1": "a", "sink-1": "b"})
     assert (
         load_job(written).describe()
         == rebound(job_file, name="bench-2", topics={"source-1": "a", "sink-1": "b"}).describe()
