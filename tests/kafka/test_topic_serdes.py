@@ -8,6 +8,7 @@ from twopc import Job, Json, KafkaSink, KafkaSource, Serde
 from twopc.connect import HeaderSerde, SerdeContext
 from twopc.kafka.input.decoding import decoded
 from twopc.kafka.topic_serdes import OfTopic, TopicSerdes
+from twopc.operators.turn import Turn
 from twopc.record import Headers
 from twopc.testing import MemoryRun
 from twopc.testing.rows import InputRow, batch_of, keys_in, values_in
@@ -157,7 +158,7 @@ def test_a_replay_encodes_as_the_sink_does() -> None:
     rows = [InputRow(b"%d" % number, b"k", offset_=number) for number in (1, 2, 4)]
     with Replay(Paths.of(job.definition())) as replay:
         (source_id,) = job.definition().sources
-        made = list(replay.make(source_id, batch_of(rows)))
+        made = list(replay.make(Turn.of(source_id, batch_of(rows))))
     assert [(each.topic, each.expected.value, each.expected.headers) for each in made] == [
         ("out-1", b"1", (("unit", b"m"),)),
         ("out-0", b"2", (("unit", b"m"),)),

@@ -11,6 +11,7 @@ import pytest
 from twopc import Context, Job, Json, KafkaSink, KafkaSource, MapState, Processor, Record, String, Tumbling, ValueState
 from twopc.graph import JobDefinition
 from twopc.operators.time_ahead import Bound, say_times_ahead, set_time_back
+from twopc.operators.turn import Turn
 from twopc.state.keyed import KeyedState
 from twopc.state.layout import StateName
 from twopc.state.memory import MemoryBackend
@@ -69,7 +70,7 @@ class Played:
         ]
         self.offset += len(rows)
         with Replay(Paths.of(job()), store, max_time_ahead_ms=UNBOUNDED_MS) as replay:
-            made = [each for row in rows for each in replay.make("source-1", batch_of([row]))]
+            made = [each for row in rows for each in replay.make(Turn.of("source-1", batch_of([row])))]
             replay.write_back()
         return [
             (each.topic, (each.expected.key or b"").decode(), json.loads(each.expected.value or b"")) for each in made

@@ -13,6 +13,7 @@ from twopc import Job, KafkaSink, KafkaSource
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.kafka.topic_partition import TopicPartition
+from twopc.operators.turn import Turn
 from twopc.testing.rows import InputRow, batch_of
 from twopc.verify.findings import Kind, Verdict
 from twopc.verify.history import Expected, Found, Outcome, Place, Transaction
@@ -45,7 +46,7 @@ def rows(topic: str) -> list[InputRow]:
 def made(definition: JobDefinition) -> dict[str, list[Expected]]:
     replay, topics = Replay(Paths.of(definition)), defaultdict[str, list[Expected]](list)
     for source in definition.sources:
-        for each in replay.make(source, batch_of(rows(source))):
+        for each in replay.make(Turn.of(source, batch_of(rows(source)))):
             topics[each.topic].append(each.expected)
     return topics
 

@@ -11,6 +11,7 @@ from twopc.errors import UserCodeError
 from twopc.kafka.output.topic_output import CHOOSING
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topics.topic_limits import TopicLimits
+from twopc.operators.turn import Turn
 from twopc.protocol.record_errors import RecordErrorCount
 from twopc.record import Batch, ErrorStage, RecordError
 from twopc.stream import Stream
@@ -51,7 +52,7 @@ def replay_of(job: Job) -> Replay:
 
 
 def made(job: Job, rows: Iterable[InputRow]) -> list[tuple[str, Expected]]:
-    return [(each.topic, each.expected) for each in replay_of(job).make("source-1", batch_of(rows))]
+    return [(each.topic, each.expected) for each in replay_of(job).make(Turn.of("source-1", batch_of(rows)))]
 
 
 def counting() -> Job:
@@ -76,7 +77,9 @@ def test_state_is_kept_by_key_and_input_partition_over_batches() -> None:
     found = [
         each.expected.value
         for batch in ([(0, b"k"), (1, b"k"), (0, b"k")], [(0, b"l"), (1, b"k")])
-        for each in replay.make("source-1", batch_of(InputRow(b"v", key, partition) for partition, key in batch))
+        for each in replay.make(
+            Turn.of("source-1", batch_of(InputRow(b"v", key, partition) for partition, key in batch))
+        )
     ]
     assert found == [b"v:1", b"v:1", b"v:2", b"v:1", b"v:2"]
 
@@ -85,7 +88,7 @@ def test_how_the_input_is_cut_into_batches_changes_nothing() -> None:
     rows = [InputRow(b"%d" % n, b"k%d" % (n % 3), offset_=n) for n in range(30)]
     whole = made(counting(), rows)
     replay = replay_of(counting())
-    cut = [each for n in range(0, 30, 7) for each in replay.make("source-1", batch_of(rows[n : n + 7]))]
+    cut = [each for n in range(0, 30, 7) for each in replay.make(Turn.of("source-1", batch_of(rows[n : n + 7])))]
     assert [(each.topic, each.expected) for each in cut] == whole
 
 
@@ -152,7 +155,7 @@ def test_what_goes_wrong_makes_nothing_and_is_counted_by_source_and_operator(wro
         if wrong == "no number":
             bad = RecordError(rows[0], ErrorStage.VALUE_CONVERTER, operator, ValueError())
             batch = Batch(rows[1:], [2, 4], errors=[(0, bad)])
-        assert [each.expected.source.offset for each in replay.make("source-1", batch)] == [2, 4]
+        assert [each.expected.source.offset for each in replay.make(Turn.of("source-1", batch))] == [2, 4]
         assert replay.record_errors == (RecordErrorCount("source-1", operator, skipped=1),)
 
 
@@ -160,7 +163,7 @@ def test_a_dead_letter_is_counted_and_not_expected() -> None:
     job = Job("job", on_error=DeadLetter("dead"))
     job.source(KafkaSource("in", value=Json())).map(odd).sink(OUT)
     with Replay(Paths.of(job.definition())) as replay:
-        assert list(replay.make("source-1", batch_of([InputRow(1, b"k")]))) == []
+        assert list(replay.make(Turn.of("source-1", batch_of([InputRow(1, b"k")])))) == []
         assert replay.record_errors == (RecordErrorCount("source-1", "map(odd)", dead_letters=1),)
 
 
@@ -171,7 +174,9 @@ def test_a_drain_closes_what_is_open_with_the_place_behind_the_last_record() -> 
     counted.sink(KafkaSink("out", value=Json()))
     replay = Replay(Paths.of(job.definition()), numbers=[0, 1])
     rows = [InputRow({"at": at}, b"k", number) for number, at in [(0, 1), (1, 2), (0, 12), (1, 3), (0, 14)]]
-    assert [each.expected for each in replay.make("source-1", batch_of(rows))] == [Expected(Place(IN, 0), b"k", b"1")]
+    assert [each.expected for each in replay.make(Turn.of("source-1", batch_of(rows)))] == [
+        Expected(Place(IN, 0), b"k", b"1")
+    ]
     behind = {number: Place(TopicPartition("in", number), 9) for number in (0, 1)}
     drained = [each.expected for each in replay.drain(["source-1"], behind)]
     assert drained == [Expected(behind[0], b"k", b"2"), Expected(behind[1], b"k", b"2")]

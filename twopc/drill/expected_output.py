@@ -101,8 +101,9 @@ class ExpectedOutput:
                     }
                     for name in group
                 }
-                for name, batch in read_group(paths, {name: sources[name] for name in group}, clusters, ranges):
-                    self.records += len(batch)
-                    if name in paths.sources:
-                        yield from replay.make(name, batch)
+                read = {name: sources[name] for name in group}
+                for turn in read_group(paths, read, clusters, ranges, together=replay.takes_several):
+                    self.records += turn.size
+                    if some := turn.only(paths.sources):
+                        yield from replay.make(some)
             replay.write_back()

@@ -167,7 +167,7 @@ class Dataflow:
                 self._leave(crossing, turn.order)
         self._leave_to_sinks(turn.order)
         self._is_several = False
-        return sum(len(batch) + len(batch.errors) for batch in turn.batches)
+        return turn.size
 
     def _leave(self, crossing: Crossing, order: Order) -> None:
         if not crossing.stops:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from twopc.column_rows import places_of
 from twopc.operators.meeting import Order
@@ -33,6 +33,16 @@ class Turn:
     @property
     def batches(self) -> list[Batch]:
         return [batch for _, batch in self.parts]
+
+    @property
+    def size(self) -> int:
+        """How many records these are, with those that were not decoded."""
+        return sum(len(batch) + len(batch.errors) for _, batch in self.parts)
+
+    def only(self, sources: Container[str]) -> Turn | None:
+        """Return the records of some sources; None where there are none."""
+        parts = tuple(each for each in self.parts if each[0] in sources)
+        return replace(self, parts=parts) if parts else None
 
     def rows(self, source: str) -> Iterator[Row]:
         """Yield the rows of one source."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +28,7 @@ from twopc.operators import Turn
 from twopc.record import Batch, Row
 from twopc.runtime.gathered import Gathered
 from twopc.runtime.lanes import Held, Lane
-from twopc.source import SourceReader
+from twopc.source import Source, SourceReader
 from twopc.source_groups import event_times, source_groups
 from twopc.termination import TERMINATION
 
@@ -244,14 +244,14 @@ def orders_of(
         several = {source: definition.sources[source].input_of for source in met if has_a_number_twice(readers[source])}
         if len(met) > 1 or several:
             here = {source: readers[source] for source in met}
-            may = together and _have_own_places(definition, met)
+            may = together and have_own_places(definition.sources[source] for source in met)
             orders.append(EventTimeOrder(here, times, max_idle_seconds, clock, several, together=may))
     return orders
 
 
-def _have_own_places(definition: JobDefinition, sources: Sequence[str]) -> bool:
+def have_own_places(sources: Iterable[Source]) -> bool:
     """Whether no record of one of these sources can have the place of a record of another."""
-    inputs = [definition.sources[source].inputs for source in sources]
+    inputs = [source.inputs for source in sources]
     every = [name for some in inputs for name in some]
     return all(inputs) and len(set(every)) == len(every)
 

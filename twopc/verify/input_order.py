@@ -13,8 +13,7 @@ from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.input.topic_reader import BATCH, POLL_SECONDS, Ranges, open_reader, read, until_done
 from twopc.kafka.source import KafkaSource
 from twopc.operators import Turn
-from twopc.record import Batch
-from twopc.runtime.event_time_order import EventTimeOrder, has_a_number_twice
+from twopc.runtime.event_time_order import EventTimeOrder, has_a_number_twice, have_own_places
 from twopc.verify.paths import Paths
 
 
@@ -26,13 +25,21 @@ def groups_of(paths: Paths, sources: Mapping[str, KafkaSource]) -> list[tuple[st
 
 
 def read_group(
-    paths: Paths, sources: Mapping[str, KafkaSource], clusters: Mapping[str, Cluster], ranges: Mapping[str, Ranges]
-) -> Iterator[tuple[str, Batch]]:
-    """Yield the records of one group with their source, each partition in its order; raise Unavailable if none come."""
+    paths: Paths,
+    sources: Mapping[str, KafkaSource],
+    clusters: Mapping[str, Cluster],
+    ranges: Mapping[str, Ranges],
+    *,
+    together: bool,
+) -> Iterator[Turn]:
+    """Yield the records of one group, each partition in its order; raise Unavailable if none come.
+
+    `together` says that records of several sources may go in one turn.
+    """
     if not any(source in met for met in paths.meetings for source in sources):
         for name, source in sources.items():
             for batch in read(clusters[name], ranges[name], key=source.key, value=source.value):
-                yield name, batch
+                yield Turn.of(name, batch)
         return
     with ExitStack() as opened:
         readers = {
@@ -42,7 +49,8 @@ def read_group(
             for name, source in sources.items()
         }
         several = {name: sources[name].input_of for name, reader in readers.items() if has_a_number_twice(reader)}
-        order = EventTimeOrder(readers, paths.event_times, 0.0, SystemClock(), several)
+        together = together and have_own_places(sources.values())
+        order = EventTimeOrder(readers, paths.event_times, 0.0, SystemClock(), several, together=together)
 
         def is_done() -> bool:
             return all(reader.finished() and not order.held(name) for name, reader in readers.items())
@@ -51,5 +59,4 @@ def read_group(
             return order.poll(POLL_SECONDS, BATCH, lambda name: readers[name].finished())
 
         where = ", ".join(dict.fromkeys(clusters[name].servers for name in sources))
-        for turn in until_done(poll, is_done, readers.values(), where):
-            yield from turn.parts
+        yield from until_done(poll, is_done, readers.values(), where)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 from twopc.clock import SystemClock
@@ -18,7 +19,7 @@ from twopc.kafka.output.record_taker import RecordTaker
 from twopc.kafka.output.topic_output import TopicOutput
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topics.output_topics import OutputTopics
-from twopc.operators import KeyedStateStore, SinkOutput
+from twopc.operators import KeyedStateStore, SinkOutput, Turn
 from twopc.operators.dataflow import Dataflow
 from twopc.operators.time_bound import ahead_of
 from twopc.protocol.record_errors import RecordErrorCount, RecordErrorCounter
@@ -81,25 +82,35 @@ class Replay:
         """How often records went wrong, by source and operator, where the job goes on behind them."""
         return self._counter.counts()
 
-    def make(self, source: str, batch: Batch) -> Iterator[ReplayedRecord]:
-        """Yield what the job makes of a batch of this source; raise UserCodeError where it fails."""
-        if self._policies[source].goes_on:
-            batch = batch.with_headers_read()
-        yield from self._made(source, self._flow.process(source, batch))
+    @property
+    def takes_several(self) -> bool:
+        """Whether the records of several sources may come in one turn."""
+        return self._flow.takes_several
+
+    def make(self, turn: Turn) -> Iterator[ReplayedRecord]:
+        """Yield what the job makes of these records; raise UserCodeError where it fails."""
+        self._flow.put(
+            replace(turn, parts=tuple((source, self._readable(source, each)) for source, each in turn.parts))
+        )
+        while self._flow.waits:
+            yield from self._made(self._flow.advance()[1])
+
+    def _readable(self, source: str, batch: Batch) -> Batch:
+        return batch.with_headers_read() if self._policies[source].goes_on else batch
 
     def drain(self, sources: Sequence[str], behind: Mapping[int, Place]) -> Iterator[ReplayedRecord]:
         """Yield what a drain makes once all of these is fed; its place is this one of its partition number."""
         self._behind = behind
-        yield from self._made(sources[0], self._flow.drain(sources))
+        yield from self._made(self._flow.drain(sources))
 
-    def _made(self, source: str, outputs: Iterable[SinkOutput]) -> Iterator[ReplayedRecord]:
+    def _made(self, outputs: Iterable[SinkOutput]) -> Iterator[ReplayedRecord]:
         for output in outputs:
             taken = _Taken()
             try:
                 self._output(output.sink).write(taken, output.batch)
             except RecordsRefused as refused:
                 for error in refused.errors:
-                    self._refuse(source, error)
+                    self._flow.refuse(error)
             operator = self._sinks[output.sink].operator
             for row, topic, key, value, headers in taken.records:
                 yield ReplayedRecord(operator, topic, Expected(self._place(row), key, value, headers, output.sink))

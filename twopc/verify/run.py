@@ -179,10 +179,11 @@ class _Verification:
             for group in groups_of(self._plan.paths, self._plan.sources):
                 sources = {name: self._plan.sources[name] for name in group}
                 ranges = {name: inputs[name].ranges for name in group}
-                for name, batch in read_group(self._plan.paths, sources, self._plan.inputs, ranges):
-                    self._records_in += len(batch) + len(batch.errors)
+                together = replay.takes_several
+                for turn in read_group(self._plan.paths, sources, self._plan.inputs, ranges, together=together):
+                    self._records_in += turn.size
                     self._watch("input", self._records_in, offsets)
-                    yield replay.make(name, batch)
+                    yield replay.make(turn)
                 if self._plan.drained:
                     ends = [end for name in group for end in inputs[name].ends.items()]
                     yield replay.drain(group, {partition.partition: Place(partition, end) for partition, end in ends})

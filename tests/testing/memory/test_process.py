@@ -31,6 +31,7 @@ from twopc import (
     UserCodeError,
     ValueState,
 )
+from twopc.operators.turn import Turn
 from twopc.testing import MemoryRun
 from twopc.testing.memory.run import Moment
 from twopc.testing.rows import InputRow, batch_of
@@ -193,7 +194,7 @@ def test_what_is_put_out_beside_goes_to_those_that_take_it_also_through_a_crash(
 def test_a_replay_follows_side_outputs() -> None:
     replay = Replay(Paths.of(routing.definition()))
     every = [InputRow({"at_ms": stamp}, b"a", offset_=offset) for offset, stamp in enumerate((5, 3, 6))]
-    made = [(each.sink, each.expected.source.offset) for each in replay.make("source-1", batch_of(every))]
+    made = [(each.sink, each.expected.source.offset) for each in replay.make(Turn.of("source-1", batch_of(every)))]
     assert sorted(made) == [
         ("sink-1", 1),
         ("sink-1", 1),
