@@ -17,6 +17,7 @@ from pathlib import Path
 
 from twopc import Job, Json, KafkaSink, KafkaSource
 from twopc.operators import Dataflow
+from twopc.operators.turn import Turn
 from twopc.record import Batch
 from twopc.state.keyed import KeyedState
 from twopc.state.rocksdb import RocksDBBackend
@@ -61,7 +62,8 @@ def measure(records: int, keys: int) -> float:
         flow = Dataflow(COUNTING.operators, KeyedState(backend))
         for number, batch in enumerate(batches(records, keys), start=1):
             started = time.process_time()
-            flow.process("in", batch)
+            flow.put(Turn.of("in", batch))
+            flow.advance()
             if number * BATCH % BETWEEN_WRITES == 0:
                 flow.write_back()
             used += time.process_time() - started

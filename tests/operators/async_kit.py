@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from typing import Any
 
-from tests.operators.kit import row
+from tests.operators.kit import put_through, row
 from twopc.operators import MapAsync
 from twopc.record import Batch
 from twopc.testing.rows import InputRow, batch_of
@@ -30,4 +30,4 @@ def step(
 def made(function: MapAsync, count: int) -> list[Any]:
     """Return what it makes of so many numbers."""
     with closing(row([function], DictStore())) as flow:
-        return flow.process("in", numbers(count))[0].batch.values
+        return put_through(flow, "in", numbers(count))[0].batch.values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from twopc.operators import Dataflow, KeyedStateStore, Step
+from twopc.operators import Dataflow, KeyedStateStore, SinkOutput, Step, Turn
 from twopc.operators.dataflow import OnError, fail
 from twopc.record import Batch
 
@@ -27,6 +27,15 @@ def row(steps: Sequence[Step], store: KeyedStateStore, on_error: OnError = fail)
     return Dataflow([*nodes, Node("out", (nodes[-1].id,))], store, on_error)
 
 
+def put_through(flow: Dataflow, source: str, batch: Batch) -> list[SinkOutput]:
+    """Return what the graph makes of the whole batch of this source, in its order."""
+    flow.put(Turn.of(source, batch))
+    outputs: list[SinkOutput] = []
+    while flow.waits:
+        outputs += flow.advance()[1]
+    return outputs
+
+
 class Chain:
     """Steps in a row, with the store that holds their keyed state: batches in, batches out."""
 
@@ -35,7 +44,7 @@ class Chain:
 
     def process(self, batch: Batch) -> Batch:
         """Return what the steps make of the whole batch, in its order. May be empty."""
-        outputs = self._flow.process("in", batch)
+        outputs = put_through(self._flow, "in", batch)
         return outputs[0].batch if outputs else batch.first(0)
 
     def write_back(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.operators.async_kit import PATIENCE_SECONDS, made, numbers, step
-from tests.operators.kit import row
+from tests.operators.kit import put_through, row
 from twopc import Job, Json, KafkaSink, KafkaSource, Skip
 from twopc.errors import ConfigurationError, UserCodeError
 from twopc.operators import Dataflow, async_map
@@ -57,7 +57,7 @@ def test_each_subtask_opens_a_copy_of_the_function_before_the_first_call_and_clo
     with closing(row([step(client)], DictStore())) as one, closing(row([step(client)], DictStore())) as other:
         assert client.log == []
         for flow in (one, one, other):
-            assert flow.process("in", numbers(2))[0].batch.values == [0, 1]
+            assert put_through(flow, "in", numbers(2))[0].batch.values == [0, 1]
     assert [what for what, _ in client.log] == ["open", "open", "close", "close"]
     assert len({copy for _, copy in client.log}) == 2
     assert id(client) not in {copy for _, copy in client.log}
@@ -134,7 +134,7 @@ def terminated_while(began: threading.Event, flow: Dataflow) -> None:
     striker = threading.Thread(target=strike)
     striker.start()
     try:
-        flow.process("in", numbers(2))
+        put_through(flow, "in", numbers(2))
     finally:
         striker.join()
         signal.signal(signal.SIGUSR1, before)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.operators.async_kit import PATIENCE_SECONDS, made, numbers, step
-from tests.operators.kit import row
+from tests.operators.kit import put_through, row
 from twopc import Job, Json, KafkaSink, KafkaSource, Record
 from twopc.errors import UserCodeError
 from twopc.operators import MapAsyncRecords, SinkOutput, Turn, async_map
@@ -57,7 +57,7 @@ def test_records_are_given_and_returned_whole() -> None:
         return record.replace(key=b"%d" % record.offset, value=record.value + 1)
 
     with closing(row([MapAsyncRecords(moved, 4, None, 0)], DictStore())) as flow:
-        batch = flow.process("in", numbers(3))[0].batch
+        batch = put_through(flow, "in", numbers(3))[0].batch
     assert (batch.keys, batch.values) == ([b"0", b"1", b"2"], [1, 2, 3])
 
 
@@ -72,7 +72,7 @@ def test_what_is_no_record_is_refused_and_the_call_not_made_again() -> None:
         closing(row([MapAsyncRecords(wrong, 1, None, 5)], DictStore())) as flow,
         pytest.raises(UserCodeError, match="must return a Record, not int"),
     ):
-        flow.process("in", numbers(1))
+        put_through(flow, "in", numbers(1))
     assert calls == [0]
 
 
@@ -221,7 +221,7 @@ def test_the_record_that_a_batch_waits_for_is_the_oldest_in_flight() -> None:
         return value
 
     with closing(row([step(wait_for_two, concurrency=2)], DictStore())) as flow:
-        batch = threading.Thread(target=flow.process, args=("in", numbers(6)))
+        batch = threading.Thread(target=put_through, args=(flow, "in", numbers(6)))
         batch.start()
         assert waiting.wait(PATIENCE_SECONDS)
         place = flow.place()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.operators.kit import Chain, row
+from tests.operators.kit import Chain, put_through, row
 from twopc.arrow import to_column
 from twopc.errors import UserCodeError
 from twopc.operators import MapBatches, SinkOutput
@@ -234,7 +234,7 @@ def went(function: Function, batch: Batch, value_type: pa.DataType | None = None
         return []
 
     flow = row([MapBatches(function, None, value_type)], DictStore(), refuse)
-    return [value for output in flow.process("in", batch) for value in output.batch.values], bad
+    return [value for output in put_through(flow, "in", batch) for value in output.batch.values], bad
 
 
 def test_the_record_that_a_batch_fails_on_is_found_and_the_others_go_on_in_their_order() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.operators.kit import Node
+from tests.operators.kit import Node, put_through
 from twopc import ConfigurationError, Json
 from twopc.operators import Dataflow, JoinBroadcast, KeepBroadcast, StatefulMap
 from twopc.operators.broadcast import BroadcastTable
@@ -41,10 +41,10 @@ class Flows:
         )
 
     def products(self, *parts: tuple[Any, Any]) -> None:
-        assert self._filling.process("in", batch_of(rows(*parts))) == []
+        assert put_through(self._filling, "in", batch_of(rows(*parts))) == []
 
     def orders(self, *parts: tuple[Any, Any]) -> list[Any]:
-        outputs = self._joining.process("orders", batch_of(rows(*parts)))
+        outputs = put_through(self._joining, "orders", batch_of(rows(*parts)))
         return [value for output in outputs for value in output.batch.values]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.operators.kit import Node
+from tests.operators.kit import Node, put_through
 from twopc.operators import Dataflow, Filter, FlatMap, Map, SinkOutput, StatefulMap, Turn
 from twopc.record import Batch
 from twopc.serde import Json
@@ -30,7 +30,7 @@ def test_a_stream_that_goes_on_in_several_directions_reaches_every_sink_in_its_o
         Node("twice", ("even",), FlatMap(lambda value: [value, value])),
         Node("pairs", ("twice",)),
     )
-    assert values(branches.process("in", batch_of_values(1, 2, 3, 4))) == [
+    assert values(put_through(branches, "in", batch_of_values(1, 2, 3, 4))) == [
         ("all", [1, 2, 3, 4]),
         ("evens", [2, 4]),
         ("pairs", [2, 2, 4, 4]),
@@ -40,14 +40,14 @@ def test_a_stream_that_goes_on_in_several_directions_reaches_every_sink_in_its_o
 def test_a_batch_is_not_copied_for_a_branch() -> None:
     batch = batch_of_values(1, 2)
     branches = flow(Node("in"), Node("one", ("in",)), Node("other", ("in",)))
-    assert all(output.batch is batch for output in branches.process("in", batch))
+    assert all(output.batch is batch for output in put_through(branches, "in", batch))
 
 
 def test_a_branch_of_which_nothing_is_left_writes_nothing() -> None:
     branches = flow(
         Node("in"), Node("none", ("in",), Filter(lambda _: False)), Node("a", ("none",)), Node("b", ("in",))
     )
-    assert values(branches.process("in", batch_of_values(1))) == [("b", [1])]
+    assert values(put_through(branches, "in", batch_of_values(1))) == [("b", [1])]
 
 
 def test_merged_streams_go_through_the_same_operator() -> None:
@@ -60,8 +60,8 @@ def test_merged_streams_go_through_the_same_operator() -> None:
         Node("out", ("total",)),
     )
     first, second = (batch_of([InputRow(value, key_=b"k")]) for value in (1, 5))
-    assert values(merged.process("web", first)) == [("out", [10])]
-    assert values(merged.process("app", second)) == [("out", [15])]
+    assert values(put_through(merged, "web", first)) == [("out", [10])]
+    assert values(put_through(merged, "app", second)) == [("out", [15])]
 
 
 def test_what_branches_and_merges_again_comes_out_once_for_each_path_in_the_order_of_the_source() -> None:
@@ -71,7 +71,7 @@ def test_what_branches_and_merges_again_comes_out_once_for_each_path_in_the_orde
         Node("both", ("left", "in")),
         Node("out", ("both",)),
     )
-    assert values(diamond.process("in", batch_of_values(1, 2))) == [("out", [-1, 1, -2, 2])]
+    assert values(put_through(diamond, "in", batch_of_values(1, 2))) == [("out", [-1, 1, -2, 2])]
 
 
 def advanced(dataflow: Dataflow, batch: Batch, source: str = "in") -> list[list[tuple[str, list[Any]]]]:

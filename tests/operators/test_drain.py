@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.operators.kit import Node
+from tests.operators.kit import Node, put_through
 from tests.operators.test_process import rows
 from tests.operators.window_kit import at
 from twopc import Context, Hopping, Json, Processor, Record, Session, Sliding, Tumbling
@@ -27,7 +27,7 @@ def drained(nodes: Sequence[Node], every: Sequence[InputRow], *, twice: bool = F
     """Return key and value of what a drain puts out at `out`, behind a source `in`."""
     store = DictStore()
     flow = Dataflow([Node("in"), *nodes], store, numbers=[0, 1])
-    flow.process("in", batch_of(every))
+    put_through(flow, "in", batch_of(every))
     flow.write_back()
     # What was restored is drained too, though no record of its numbers has come.
     flow = Dataflow([Node("in"), *nodes], store, numbers=[0, 1])
@@ -60,7 +60,7 @@ def test_a_second_drain_puts_out_nothing() -> None:
 def test_what_was_passed_over_is_reached_by_no_drain() -> None:
     nodes = [Node("in"), Node("op", ("in",), counting(TEN)), Node("out", ("op.final",))]
     flow = Dataflow(nodes, DictStore(), numbers=[0])
-    flow.process("in", batch_of(at(("a", 1))))
+    put_through(flow, "in", batch_of(at(("a", 1))))
     flow.timed.pass_over({"in"})
     assert flow.drain({"in"}) == []
 
@@ -78,16 +78,16 @@ def test_records_for_windows_that_a_drain_has_closed_are_late() -> None:
     flow = Dataflow(
         [Node("in"), Node("op", ("in",), counting(TEN)), Node("late", ("op.late",))], DictStore(), numbers=[0]
     )
-    flow.process("in", batch_of(at(("a", 1))))
+    put_through(flow, "in", batch_of(at(("a", 1))))
     flow.drain({"in"})
-    assert [output.sink for output in flow.process("in", batch_of(at(("a", 9))))] == ["late"]
+    assert [output.sink for output in put_through(flow, "in", batch_of(at(("a", 9))))] == ["late"]
 
 
 def test_operators_behind_other_sources_too_wait_for_those() -> None:
     both = Node("both", ("in", "more"))
     merged = [Node("in"), Node("more"), both, Node("op", ("both",), counting(TEN)), Node("out", ("op.final",))]
     flow = Dataflow(merged, DictStore(), numbers=[0])
-    flow.process("in", batch_of(at(("a", 1))))
+    put_through(flow, "in", batch_of(at(("a", 1))))
     assert flow.drain({"in"}) == []
     assert [output.sink for output in flow.drain({"in", "more"})] == ["out"]
 
@@ -122,6 +122,6 @@ def test_late_records_and_stream_times_are_told_of_each_window() -> None:
         [Node("in"), Node("op", ("in",), counting(TEN)), Node("out", ("op.final",))], DictStore(), numbers=[0]
     )
     assert (flow.timed.late(), flow.timed.stream_times()) == ({"op": 0}, {})
-    flow.process("in", batch_of(at(("a", 1), ("a", 25), ("a", 2), ("b", 3))))
+    put_through(flow, "in", batch_of(at(("a", 1), ("a", 25), ("a", 2), ("b", 3))))
     assert flow.timed.late() == {"op": 2}
     assert flow.timed.stream_times() == {("op", 0): 25}

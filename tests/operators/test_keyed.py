@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.operators.kit import Chain, row
+from tests.operators.kit import Chain, put_through, row
 from twopc.errors import UserCodeError
 from twopc.operators import MapRecords, SinkOutput, StatefulMap, Step
 from twopc.record import Batch, RecordError
@@ -137,7 +137,9 @@ def test_records_without_a_key_go_wrong_and_no_others() -> None:
     flow = row([TOTAL], DictStore(), skip)
     every = rows((b"a", 1, 0), ("b", 10, 0), (None, 10, 0), (b"a", 2, 0), (None, 10, 0), (b"a", 4, 0))
     parts = [every[:4], every[4:]]
-    values = [value for part in parts for each in flow.process("in", batch_of(part)) for value in each.batch.values]
+    values = [
+        value for part in parts for each in put_through(flow, "in", batch_of(part)) for value in each.batch.values
+    ]
     assert (values, refused) == ([1, 10, 3, 7], [2, 4])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.operators.kit import Node
+from tests.operators.kit import Node, put_through
 from twopc.kafka.sink import KafkaSink
 from twopc.operators import Dataflow, Filter, FlatMap, Map, Process, SinkOutput, StatefulMap
 from twopc.operators.meeting import Meeting, order_of
@@ -41,7 +41,7 @@ def test_state_behind_ways_that_meet_sees_the_order_of_the_partition_in_batches_
     outputs = [
         value
         for start in range(0, 50, size)
-        for output in graph.process("in", batch.part(start, min(start + size, 50)))
+        for output in put_through(graph, "in", batch.part(start, min(start + size, 50)))
         for value in output.batch.values
     ]
     assert outputs == [list(range(number + 1)) for number in range(50)]
@@ -50,7 +50,7 @@ def test_state_behind_ways_that_meet_sees_the_order_of_the_partition_in_batches_
 def test_a_way_without_an_operator_meets_one_with_several_records_of_one() -> None:
     twice = Node("twice", ("in",), FlatMap(lambda value: [value * 10, value * 10 + 1]))
     graph = Dataflow([IN, twice, Node("both", ("in", "twice")), Node("out", ("both",))], DictStore())
-    assert values(graph.process("in", batch_of_values(1, 2))) == [("out", [1, 10, 11, 2, 20, 21])]
+    assert values(put_through(graph, "in", batch_of_values(1, 2))) == [("out", [1, 10, 11, 2, 20, 21])]
 
 
 def test_ways_that_have_met_meet_again_in_order() -> None:
@@ -66,7 +66,7 @@ def test_ways_that_have_met_meet_again_in_order() -> None:
         ],
         DictStore(),
     )
-    assert values(graph.process("in", batch_of_values(1, 2, 3))) == [("out", [1, -1, -2, 2, 3, -3])]
+    assert values(put_through(graph, "in", batch_of_values(1, 2, 3))) == [("out", [1, -1, -2, 2, 3, -3])]
 
 
 def test_what_goes_wrong_on_one_way_costs_the_others_no_order() -> None:
@@ -78,14 +78,14 @@ def test_what_goes_wrong_on_one_way_costs_the_others_no_order() -> None:
 
     risky = Node("risky", ("in",), Map(lambda value: 60 // (value % 3)))
     graph = Dataflow([IN, risky, Node("both", ("risky", "in")), Node("out", ("both",))], DictStore(), skip)
-    assert values(graph.process("in", numbers(5))) == [("out", [0, 60, 1, 30, 2, 3, 60, 4])]
+    assert values(put_through(graph, "in", numbers(5))) == [("out", [0, 60, 1, 30, 2, 3, 60, 4])]
     assert lost == [0, 3]
 
 
 def test_a_source_that_meets_nothing_of_its_own_goes_through_a_merge_as_it_is() -> None:
     graph = Dataflow([IN, Node("other"), Node("both", ("in", "other")), Node("out", ("both",))], DictStore())
     batch = batch_of_values(1, 2)
-    assert graph.process("in", batch)[0].batch is batch
+    assert put_through(graph, "in", batch)[0].batch is batch
 
 
 class Apart(Processor):
@@ -103,14 +103,14 @@ class Apart(Processor):
 def test_a_side_output_meets_the_records_beside_it_in_their_order() -> None:
     apart = Node("apart", ("in",), Process(Apart(), "apart"))
     graph = Dataflow([IN, apart, Node("both", ("apart", "apart.odd")), Node("out", ("both",))], DictStore())
-    assert values(graph.process("in", numbers(5))) == [("out", [0, 1, 2, 3, 4])]
+    assert values(put_through(graph, "in", numbers(5))) == [("out", [0, 1, 2, 3, 4])]
 
 
 def test_sinks_of_one_output_get_the_records_of_a_source_in_its_order() -> None:
     sinks = [Node(name, (name[2:],), KafkaSink("out")) for name in ("a-even", "b-odd", "c-odd")]
     elsewhere = Node("other", ("even",), KafkaSink("other"))
     graph = Dataflow([IN, EVEN, ODD, *sinks, elsewhere], DictStore())
-    assert values(graph.process("in", batch_of_values(2, 4, 5, 6))) == [
+    assert values(put_through(graph, "in", batch_of_values(2, 4, 5, 6))) == [
         ("other", [2, 4, 6]),
         ("a-even", [2, 4]),
         ("b-odd", [5]),

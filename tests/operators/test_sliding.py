@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.operators.kit import put_through
 from tests.operators.test_windows import values
 from tests.operators.window_kit import WindowHarness, at
 from twopc import ConfigurationError, Json, Sliding, Window
@@ -94,7 +95,7 @@ def test_aggregates_of_windows_do_not_share_what_a_function_changes() -> None:
 def test_the_timestamp_of_a_final_window_is_its_end_which_belongs_to_it() -> None:
     windowed = WindowHarness(TEN, outputs=["final"])
     windowed.put(at(("a", 100)))
-    (output,) = windowed.flow.process("in", batch_of(at(("b", 500))))
+    (output,) = put_through(windowed.flow, "in", batch_of(at(("b", 500))))
     assert output.batch.timestamps == [100]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.kit import Node
+from tests.operators.kit import Node, put_through
 from twopc import Json
 from twopc.operators import Dataflow
 from twopc.operators.dataflow import OnError, SinkOutput, fail
@@ -41,7 +41,7 @@ def fed(dataflow: Dataflow, *given: Given, key: bytes = b"k") -> list[tuple[Any,
     """Return values and times of what comes out when these come one after the other."""
     found: list[tuple[Any, int | None]] = []
     for source, value, time in given:
-        for output in dataflow.process(source, batch_of([InputRow(value, key_=key, timestamp_=time)])):
+        for output in put_through(dataflow, source, batch_of([InputRow(value, key_=key, timestamp_=time)])):
             assert set(output.batch.keys) == {key}
             found += zip(output.batch.values, output.batch.timestamps, strict=True)
     return found
@@ -63,7 +63,7 @@ def test_other_keys_and_other_partition_numbers_do_not_meet() -> None:
     fed(dataflow, ("left", 1, 5))
     assert fed(dataflow, ("right", "a", 5), key=b"other") == []
     elsewhere = batch_of([InputRow("a", key_=b"k", timestamp_=5, partition_=1)])
-    assert dataflow.process("right", elsewhere) == []
+    assert put_through(dataflow, "right", elsewhere) == []
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_meets_nothing_goes_out_alone_when_its_time_is_past(how: str, alone
     fed(dataflow, ("left", 1, 5))
     fed(dataflow, ("right", "a", 5), key=b"other")
     assert fed(dataflow, ("left", 2, 15), key=b"third") == []
-    every = dataflow.process("left", batch_of([InputRow(3, key_=b"third", timestamp_=16)]))
+    every = put_through(dataflow, "left", batch_of([InputRow(3, key_=b"third", timestamp_=16)]))
     assert [pair for out in every for pair in zip(out.batch.values, out.batch.timestamps, strict=True)] == alone
 
 
@@ -199,7 +199,7 @@ def test_a_join_makes_what_its_rule_says_and_through_a_restart_too(
         if data.draw(st.booleans()):
             dataflow.write_back()
             dataflow = flow(store, how, grace)
-        for output in dataflow.process(side, batch_of([InputRow(value, key_=key, timestamp_=at)])):
+        for output in put_through(dataflow, side, batch_of([InputRow(value, key_=key, timestamp_=at)])):
             found += zip(output.batch.values, output.batch.keys, strict=True)
         rule.take(side, value, at, key)
     assert sorted(map(repr, found)) == sorted(map(repr, rule.made))

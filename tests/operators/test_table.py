@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.operators.kit import Node
+from tests.operators.kit import Node, put_through
 from twopc import ConfigurationError, Json
 from twopc.operators import Dataflow, JoinTable, KeepTable, Map, Turn
 from twopc.operators.dataflow import OnError, SinkOutput, fail
@@ -44,7 +44,7 @@ def rows(*parts: tuple[Any, Any], partition: int = 0) -> list[InputRow]:
 
 
 def fed(dataflow: Dataflow, source: str, *parts: tuple[Any, Any], partition: int = 0) -> list[Any]:
-    outputs = dataflow.process(source, batch_of(rows(*parts, partition=partition)))
+    outputs = put_through(dataflow, source, batch_of(rows(*parts, partition=partition)))
     return [value for output in outputs for value in output.batch.values]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.kit import Node
+from tests.operators.kit import Node, put_through
 from twopc import Json
 from twopc.graph import Merge
 from twopc.operators import Dataflow, Filter, FlatMap, JoinTable, KeepTable, Map, StatefulMap, Turn
@@ -139,7 +139,7 @@ def test_what_comes_of_a_turn_is_what_comes_of_its_records_one_after_the_other(
     some = [each for each in rows(read) if each[0] in there]
     single, several = Played(nodes), Played(nodes)
     for source, row in some:
-        single.take(single.flow.process(source, batch_of([row])))
+        single.take(put_through(single.flow, source, batch_of([row])))
     for start in range(0, len(some), size):
         several.flow.put(turn_of(some[start : start + size]))
         while several.flow.waits:

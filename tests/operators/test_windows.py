@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.operators.kit import put_through
 from tests.operators.window_kit import WindowHarness, at
 from twopc import ConfigurationError, Hopping, Job, KafkaSink, KafkaSource, String, Tumbling, UserCodeError, Window
 from twopc.operators.dataflow import SinkOutput
@@ -53,13 +54,13 @@ def test_every_change_is_told_with_the_time_of_its_record() -> None:
         ("a", 10, 20, 1),
         ("b", 10, 20, 1),
     ]
-    (output,) = (each for each in windowed.flow.process("in", batch_of(at(("a", 13)))) if each.sink == "current")
+    (output,) = (each for each in put_through(windowed.flow, "in", batch_of(at(("a", 13)))) if each.sink == "current")
     assert output.batch.timestamps == [13]
 
 
 def test_the_timestamp_of_a_final_window_is_its_last_millisecond_and_it_has_no_headers() -> None:
     windowed = WindowHarness(TEN)
-    outputs = windowed.flow.process("in", batch_of(at(("a", 0), ("a", 30))))
+    outputs = put_through(windowed.flow, "in", batch_of(at(("a", 0), ("a", 30))))
     (final,) = (each.batch for each in outputs if each.sink == "final")
     assert (final.timestamps, final.headers) == ([9], [None])
     assert [row.offset() for row in final.rows] == [1]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tests.operators.kit import Node
+from tests.operators.kit import Node, put_through
 from twopc import Json, Serde
 from twopc.operators import Dataflow, KeyedStateStore, WindowAggregate
 from twopc.operators.dataflow import OnError, fail
@@ -45,7 +45,7 @@ class WindowHarness:
         start = 0
         for size in (*sizes, len(rows)):
             if part := rows[start : start + size]:
-                for output in self.flow.process("in", batch_of(part)):
+                for output in put_through(self.flow, "in", batch_of(part)):
                     told[output.sink] += _told(output.sink, output.batch)
             start += size
         self.flow.write_back()

@@ -196,15 +196,6 @@ class Dataflow:
             self._refuse(RecordError(batch.rows[taken], ErrorStage.TRANSFORMATION, str(stop.step), cause))
             batch = batch.behind(taken + 1)
 
-    def process(self, source: str, batch: Batch) -> list[SinkOutput]:
-        """Return what the graph makes of the whole batch of this source, in its order."""
-        self._turn, self._source, self._outputs = None, source, []
-        for _, error in batch.errors:
-            self._refuse(error)
-        self._follow(self._wiring.starts[source], batch, frozenset())
-        self._meet(batch.rows)
-        return self._outputs
-
     def drain(self, sources: Collection[str]) -> list[SinkOutput]:
         """All of these sources is through: return what comes of what still waits for its time, behind no others.
 
