@@ -40,6 +40,7 @@ OF_KAFKA = (
     "twopc/verify/",
     "twopc/drill/",
     "twopc/bench/",
+    "twopc/scratch/",
     "twopc/testing/",
     "twopc/cli/",
     "twopc/spark/streaming/",

@@ -100,6 +100,10 @@ class Played:
         for output in outputs:
             self.out.setdefault(output.sink, []).extend(output.batch.values)
 
+    def to_the_end(self) -> None:
+        while self.flow.waits:
+            self.take(self.flow.advance()[1])
+
     def all_of_it(self) -> tuple[Any, ...]:
         self.flow.write_back()
         return self.out, self.wrong, self.store.states
@@ -142,8 +146,7 @@ def test_what_comes_of_a_turn_is_what_comes_of_its_records_one_after_the_other(
         single.take(put_through(single.flow, source, batch_of([row])))
     for start in range(0, len(some), size):
         several.flow.put(turn_of(some[start : start + size]))
-        while several.flow.waits:
-            several.take(several.flow.advance()[1])
+        several.to_the_end()
     assert several.all_of_it() == single.all_of_it()
 
 
@@ -161,9 +164,84 @@ def test_records_of_a_turn_wait_until_it_is_gone_through() -> None:
 def test_a_record_of_a_turn_that_goes_wrong_is_that_of_its_own_source() -> None:
     played = Played(GRAPHS["a count behind a merge"])
     played.flow.put(turn_of(rows([("a", b"k", 0, 1), ("b", b"k", 0, BAD), ("c", b"k", 0, 2)])))
-    played.take(played.flow.advance()[1])
+    played.to_the_end()
     assert played.wrong == {("b", str(BAD)): 1}
     assert played.out == {"out": [[1, 1], [2, 3]]}
+
+
+def cutting(made: list[Played], at: frozenset[int]) -> Map:
+    def value_and_cut(value: Any) -> Any:
+        if (value[0] if isinstance(value, list) else value) in at:
+            made[-1].flow.cut()
+        return value
+
+    return Map(value_and_cut)
+
+
+@pytest.mark.parametrize("met", ["in a merge", "at a table", "behind a state", "in a merge before a table"])
+@given(
+    read=st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from([b"k", b"l"]), st.integers(0, 1), st.integers(0, 9)),
+        min_size=2,
+        max_size=30,
+    ),
+    before=st.frozensets(st.integers(0, 9)),
+    behind=st.frozensets(st.integers(0, 9)),
+)
+def test_a_turn_that_is_cut_has_done_its_first_records_and_nothing_of_the_others(
+    read: list[Read], before: frozenset[int], behind: frozenset[int], met: str
+) -> None:
+    made: list[Played] = []
+    slow = [A, B, Node("x", ("a",), cutting(made, before)), Node("y", ("b",), cutting(made, before))]
+    keyed = Node("count", ("z",), COUNT)
+    nodes = {
+        "in a merge": [
+            *(*slow, Node("all", ("x", "y"), Merge()), Node("z", ("all",), cutting(made, behind))),
+            *(keyed, Node(OUT, ("count",))),
+        ],
+        "at a table": [*slow, table("t", "y"), looked_up("join", "x", "t"), Node(OUT, ("join",))],
+        "in a merge before a table": [
+            *(*slow, C, Node("all", ("x", "y"), Merge()), table("t", "c"), looked_up("join", "all", "t")),
+            *(Node("z", ("join",), cutting(made, behind)), keyed, Node(OUT, ("count",))),
+        ],
+        "behind a state": [
+            *slow,
+            Node("n", ("x",), COUNT),
+            table("t", "y"),
+            looked_up("join", "n", "t"),
+            Node(OUT, ("join",)),
+        ],
+    }[met]
+    some = rows(read)
+    made.append(several := Played(nodes))
+    several.flow.put(turn_of(some))
+    done = 0
+    while several.flow.waits:
+        count, outputs = several.flow.advance()
+        several.take(outputs)
+        done += count
+        waiting = [row for source in "ab" for row in several.flow.waiting_rows(source)]
+        assert sorted(waiting, key=InputRow.offset) == [row for _, row in some[done:]]  # type: ignore[arg-type]
+        made.append(single := Played(nodes))
+        for source, row in some[:done]:
+            single.take(put_through(single.flow, source, batch_of([row])))
+        made.pop()
+        assert several.all_of_it() == single.all_of_it()
+    assert done == len(some)
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_a_turn_is_cut_before_the_place_where_its_records_meet_and_behind_a_merge(is_behind: bool) -> None:
+    made: list[Played] = []
+    slow = cutting(made, frozenset({2}))
+    before = [A, B, Node("x", ("a",), slow), Node("all", ("x", "b"), Merge()), Node("n", ("all",), COUNT)]
+    behind = [A, B, Node("all", ("a", "b"), Merge()), Node("x", ("all",), slow), Node("n", ("x",), COUNT)]
+    made.append(played := Played([*(behind if is_behind else before), Node(OUT, ("n",))]))
+    played.flow.put(turn_of(rows([("a", b"k", 0, 1), ("a", b"k", 0, 2), ("b", b"k", 0, 3), ("a", b"k", 0, 4)])))
+    # Whoever is cut goes on to the end of the record in hand; that of the other source has not come yet.
+    assert played.flow.advance()[0] == 2
+    assert [row.value() for row in played.flow.waiting_rows("a")] == [4]
+    assert [row.value() for row in played.flow.waiting_rows("b")] == [3]
 
 
 def test_places_are_left_each_behind_those_that_its_records_come_through() -> None:

@@ -84,8 +84,8 @@ def _unwaited(definition: Any, readers: Any, max_idle_seconds: float, clock: Any
     return _orders_of(definition, readers, 0.0, clock, together=together)
 
 
-def _in_any_order(meeting: Any, order: Any, *, keys_apart: bool = False) -> Any:
-    return _leave_apart(meeting, {}, keys_apart=keys_apart)
+def _in_any_order(meeting: Any, order: Any, below: float, *, keys_apart: bool = False) -> Any:
+    return _leave_apart(meeting, {}, below, keys_apart=keys_apart)
 
 
 def _one_way_after_the_other(every: Any, arrived: Any) -> Any:

@@ -17,12 +17,14 @@ batch has gone all of them, and goes on in the order in which its source handed 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from twopc.column import ColumnLoop, Over, named, span
+from twopc.column_rows import places_of
 from twopc.operators.broadcast import BroadcastTable
 from twopc.operators.instance import Instance, OperatorContext
 from twopc.operators.meeting import Order, in_order, order_of
@@ -60,6 +62,7 @@ def fail(source: str, error: RecordError) -> Iterable[SinkOutput]:
 class _Wait:
     """Rows that wait before some stops; with an `error`, one row that was not decoded."""
 
+    source: str
     stops: tuple[Stop, ...]
     rows: Sequence[Row]
     batch: Batch
@@ -92,11 +95,13 @@ class Dataflow:
         origins = {key: sources_before(nodes, key) for key in self._instances}
         self.timed = TimedOperators(self._instances, origins, numbers)
         self._wiring = Wiring(nodes, self._instances)
-        self._cuttable = {source: trunk(starts) for source, starts in self._wiring.starts.items()}
+        self._cuttable = {source: frozenset(trunk(starts)) for source, starts in self._wiring.starts.items()}
         self._loop = ColumnLoop()
         self._source = ""
         self._turn: Turn | None = None
-        self._awaits_turn = self._is_several = False
+        self._is_several = False
+        self._gone = 0
+        self._cuttable_several: dict[frozenset[str], frozenset[Stop]] = {}
         self._waiting: list[_Wait] = []
         self._outputs: list[SinkOutput] = []
         self._at: tuple[Step, Batch] | None = None
@@ -104,7 +109,7 @@ class Dataflow:
     @property
     def waits(self) -> bool:
         """Whether there is something to `advance`."""
-        return bool(self._waiting) or self._awaits_turn
+        return bool(self._waiting)
 
     @property
     def takes_several(self) -> bool:
@@ -113,8 +118,9 @@ class Dataflow:
 
     def waiting_rows(self, source: str) -> Iterator[Row]:
         """Yield the rows of this source that were put in and have not come out, in their order."""
-        if self._awaits_turn and self._turn is not None:
-            yield from self._turn.rows(source)
+        if self._waiting and self._turn is not None and self._turn.order is not None:
+            # What waits where sources meet is among them.
+            yield from self._turn.rows_from(source, self._gone)
         elif source == self._source:
             for wait in reversed(self._waiting):
                 yield from wait.rows
@@ -122,29 +128,23 @@ class Dataflow:
     def put(self, turn: Turn) -> None:
         """Let the records of a turn wait at the first operators; nothing else may wait."""
         assert not self.waits, "the order of records is kept"
-        self._turn, self._source = turn, turn.source
-        self._awaits_turn = turn.order is not None
-        if turn.order is None:
-            for _, batch in reversed(turn.parts):
-                self._put(self._wiring.starts[turn.source], batch)
+        self._turn, self._gone = turn, 0
+        for self._source, batch in reversed(turn.parts):
+            self._put(self._wiring.starts[self._source], batch)
 
     def _put(self, starts: tuple[Stop, ...], batch: Batch) -> None:
-        if not batch.errors:
-            self._waiting.append(_Wait(starts, batch.rows, batch))
-            return
         behind = len(batch)
         for before, error in reversed(batch.errors):
             self._wait(starts, batch.part(before, behind))
-            self._waiting.append(_Wait((), [error.row], batch, error))
+            self._waiting.append(_Wait(self._source, (), [error.row], batch, error))
             behind = before
-        self._wait(starts, batch.part(0, behind))
+        self._wait(starts, batch.first(behind))
 
     def advance(self) -> tuple[int, list[SinkOutput]]:
         """Bring what waits first to the sinks, as far as nobody cuts it; return how many rows, and what came out."""
         self._outputs = []
-        if self._awaits_turn and self._turn is not None:
-            self._awaits_turn = False
-            return self._advance_several(self._turn), self._outputs
+        if self._turn is not None and self._turn.order is not None:
+            return self._advance_several(self._turn, self._turn.order), self._outputs
         first = self._waiting.pop()
         waited = len(self._waiting)
         if first.error is not None:
@@ -154,27 +154,42 @@ class Dataflow:
             self._meet(first.batch.rows)
         return len(first.rows) - sum(len(rest.rows) for rest in self._waiting[waited:]), self._outputs
 
-    def _advance_several(self, turn: Turn) -> int:
-        """Bring all records of a turn to the sinks, through each place where they meet; return how many they are."""
-        assert turn.order is not None
+    def _advance_several(self, turn: Turn, order: Order) -> int:
+        """As `advance`, of a turn of several sources: no record goes on where they meet before all that precede it."""
+        sources = frozenset(source for source, _ in turn.parts)
+        if sources not in self._cuttable_several:
+            self._cuttable_several[sources] = self._wiring.cuttable(sources)
+        cuttable = self._cuttable_several[sources]
         self._is_several = True
-        for self._source, batch in turn.parts:
-            for _, error in batch.errors:
-                self._refuse(error)
-            self._follow(self._wiring.starts[self._source], batch, frozenset())
+        waiting, self._waiting = self._waiting, []
+        while waiting and not self._waiting:
+            first = waiting.pop()
+            self._source = first.source
+            if first.error is not None:
+                self._refuse(first.error)
+            else:
+                self._follow(first.stops, first.batch, cuttable)
+        self._waiting = [*waiting, *self._waiting]
+        below = self._least(order)
         for crossing in self._wiring.crossings or ():
             if not crossing.meeting.is_empty:
-                self._leave(crossing, turn.order)
-        self._leave_to_sinks(turn.order)
+                self._leave(crossing, order, below, cuttable)
+        self._leave_to_sinks(order)
         self._is_several = False
-        return turn.size
+        gone, self._gone = self._gone, int(min(self._least(order), len(order)))
+        return self._gone - gone
 
-    def _leave(self, crossing: Crossing, order: Order) -> None:
+    def _least(self, order: Order) -> float:
+        """Return the number of the first record that waits."""
+        numbers = (order[place] for wait in self._waiting for place in places_of(wait.rows))
+        return min(numbers, default=math.inf)
+
+    def _leave(self, crossing: Crossing, order: Order, below: float, cuttable: frozenset[Stop]) -> None:
         if not crossing.stops:
-            self._follow(crossing.following, crossing.meeting.leave(order), frozenset())
+            self._follow(crossing.following, crossing.meeting.leave(order, below), cuttable)
             return
         made: defaultdict[str, list[Batch]] = defaultdict(list)
-        for way, part in crossing.meeting.leave_apart(order, keys_apart=crossing.keys_apart):
+        for way, part in crossing.meeting.leave_apart(order, below, keys_apart=crossing.keys_apart):
             made[crossing.stops[way].id] += self._results(crossing.stops[way], part)
         for key, parts in made.items():
             batch = Batch.joined(parts)
@@ -322,11 +337,11 @@ class Dataflow:
 
     def _wait(self, stops: tuple[Stop, ...], batch: Batch) -> None:
         if len(batch):
-            self._waiting.append(_Wait(stops, batch.rows, batch))
+            self._waiting.append(_Wait(self._source, stops, batch.rows, batch))
 
     def _refuse_behind(self, taken: int, error: RecordError) -> None:
         if taken:
-            self._waiting.append(_Wait((), [error.row], Batch([error.row], [None]), error))
+            self._waiting.append(_Wait(self._source, (), [error.row], Batch([error.row], [None]), error))
         else:
             self._refuse(error)
 

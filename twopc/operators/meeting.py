@@ -6,6 +6,7 @@ has become on several ways has the order of the ways.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -44,27 +45,44 @@ class Meeting:
         """Take what comes on the way of this number; what comes on one is in order already."""
         self._arrived[way].append(batch)
 
-    def leave(self, order: Order) -> Batch:
-        """Return all that has arrived as one batch, in order."""
-        arrived, self._arrived = sorted(self._arrived.items()), defaultdict(list)
-        parts = [part for _, batches in arrived for part in batches]
-        return _sorted(Batch.joined(parts), [order.get(place, -1) for part in parts for place in places_of(part.rows)])
+    def leave(self, order: Order, below: float = math.inf) -> Batch:
+        """Return what has arrived of the records with lesser numbers than this, as one batch, in order."""
+        parts = [part for _, part in sorted(self._leaving(order, below).items())]
+        batch = Batch.joined(parts)
+        return in_order(batch, order) if len(batch) else batch
 
-    def leave_apart(self, order: Order, *, keys_apart: bool = False) -> Iterator[tuple[int, Batch]]:
-        """Yield all that has arrived, in order, in parts that each came on one way, with the number of that.
+    def leave_apart(
+        self, order: Order, below: float = math.inf, *, keys_apart: bool = False
+    ) -> Iterator[tuple[int, Batch]]:
+        """Yield the same in parts that each came on one way, with the number of that.
 
         With `keys_apart` only what is of one key is in order, and parts are as large as that allows.
         """
-        arrived = {way: Batch.joined(parts) for way, parts in sorted(self._arrived.items())}
-        self._arrived = defaultdict(list)
+        leaving = dict(sorted(self._leaving(order, below).items()))
         every = sorted(
             (order.get(place, -1), way, index)
-            for way, batch in arrived.items()
+            for way, batch in leaving.items()
             for index, place in enumerate(places_of(batch.rows))
         )
-        for way, part in _by_key(every, arrived) if keys_apart else groupby(every, itemgetter(1)):
+        for way, part in _by_key(every, leaving) if keys_apart else groupby(every, itemgetter(1)):
             indices = [index for _, _, index in part]
-            yield way, _part(arrived[way], indices)
+            yield way, _part(leaving[way], indices)
+
+    def _leaving(self, order: Order, below: float) -> dict[int, Batch]:
+        """Take out what goes on, by way; the rest waits on."""
+        arrived, self._arrived = self._arrived, defaultdict(list)
+        leaving: dict[int, Batch] = {}
+        for way, parts in arrived.items():
+            batch = Batch.joined(parts)
+            if below < math.inf:
+                places = places_of(batch.rows)
+                late = [index for index, place in enumerate(places) if order.get(place, -1) >= below]
+                if late:
+                    self._arrived[way].append(batch.take(late))
+                    batch = batch.take(sorted(set(range(len(places))).difference(late)))
+            if len(batch):
+                leaving[way] = batch
+        return leaving
 
 
 def _sorted(batch: Batch, numbers: list[int]) -> Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from twopc.operators.meeting import Meeting
@@ -29,16 +29,31 @@ class Stop:
     of_several: bool = False
 
 
-def trunk(stops: tuple[Stop, ...]) -> frozenset[Stop]:
-    """Return the steps at which a batch that begins here may be cut."""
-    cuttable: set[Stop] = set()
+def trunk(stops: tuple[Stop, ...]) -> Iterator[Stop]:
+    """Yield the steps, in their order, at which a batch of one source that begins here may be cut."""
     while len(stops) == 1:
         stop = stops[0]
         if stop.step is not None:
-            cuttable.add(stop)
+            yield stop
             if not stop.step.one_to_one:
-                break
+                return
         elif not stop.of_several:
-            break
+            return
         stops = stop.following
-    return frozenset(cuttable)
+
+
+def way_to_meeting(stops: tuple[Stop, ...]) -> tuple[Meeting | None, frozenset[Stop]]:
+    """Return the meeting of several sources that all which begins here comes to, and the steps on the way.
+
+    None where some of it goes elsewhere, or has changed a state before: then nothing may wait on the way.
+    """
+    on_the_way: set[Stop] = set()
+    while len(stops) == 1:
+        stop = stops[0]
+        if stop.of_several:
+            return stop.meeting, frozenset(on_the_way)
+        if stop.step is None or not stop.step.one_to_one:
+            break
+        on_the_way.add(stop)
+        stops = stop.following
+    return None, frozenset()

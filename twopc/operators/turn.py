@@ -44,11 +44,13 @@ class Turn:
         parts = tuple(each for each in self.parts if each[0] in sources)
         return replace(self, parts=parts) if parts else None
 
-    def rows(self, source: str) -> Iterator[Row]:
-        """Yield the rows of one source."""
+    def rows_from(self, source: str, number: int) -> Iterator[Row]:
+        """Yield the rows of one source from this number on in the order."""
+        assert self.order is not None
         for name, batch in self.parts:
             if name == source:
-                yield from batch.rows
+                rows = (*batch.rows, *(error.row for _, error in batch.errors))
+                yield from (row for row in rows if self.order[places_of([row])[0]] >= number)
 
     def source_of(self, row: Row) -> str | None:
         """Return the source that a row was read of; None of one that is not here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from twopc.operators.instance import Instance
@@ -11,7 +11,7 @@ from twopc.operators.meeting import Meeting
 from twopc.operators.meeting_points import meeting_points
 from twopc.operators.node import Node, sharing_outputs, ways_meet
 from twopc.operators.step import Step
-from twopc.operators.stop import Stop
+from twopc.operators.stop import Stop, trunk, way_to_meeting
 from twopc.port import Port
 
 
@@ -56,6 +56,19 @@ class Wiring:
         self.shared: list[tuple[Meeting, Sequence[str]]] = []
         self.starts: dict[str, tuple[Stop, ...]] = {}
         self._connect()
+
+    def cuttable(self, sources: Collection[str]) -> frozenset[Stop]:
+        """Return the steps at which a turn of these sources may be cut.
+
+        They are those before the first place where all of it meets, and behind that, if it is a merge, as far as a
+        batch of one source is cut.
+        """
+        ways = [way_to_meeting(self.starts[source]) for source in sources]
+        meeting = ways[0][0]
+        if meeting is None or any(other is not meeting for other, _ in ways):
+            return frozenset()
+        crossing = next(each for each in self.crossings or () if each.meeting is meeting)
+        return frozenset(trunk(crossing.following)).union(*(steps for _, steps in ways))
 
     def _connect(self) -> None:
         following: defaultdict[Port, list[Stop]] = defaultdict(list)
