@@ -15,6 +15,7 @@ import twopc.source_groups
 from tests.simulation.bad_records import DEAD
 from tests.simulation.joins import OPEN, STREAMS, TABLE, TOLD, WAITS
 from tests.simulation.mutants import Mutant, instead
+from twopc.operators import Dataflow
 from twopc.operators.async_map import AsyncMap, _Calls, _Failed
 from twopc.operators.broadcast import BroadcastTable
 from twopc.operators.meeting import Meeting
@@ -234,6 +235,12 @@ MUTANTS_OF_JOINS = (
         instead(twopc.operators.meeting, "_by_key", _one_way_after_the_other),
         JOINED | TABLES,
         300,
+    ),
+    Mutant(
+        "what waits in a turn of several that was cut counts as gone",
+        instead(Dataflow, "_least", lambda flow, order: math.inf),
+        RESTARTS | TABLES,
+        500,
     ),
     Mutant(
         "what is held is not waited for at the end",
