@@ -99,6 +99,7 @@ class Dataflow:
         self._loop = ColumnLoop()
         self._source = ""
         self._turn: Turn | None = None
+        self._source_by_input: dict[str, str] = {}
         self._is_several = False
         self._gone = 0
         self._cuttable_several: dict[frozenset[str], frozenset[Stop]] = {}
@@ -224,8 +225,16 @@ class Dataflow:
 
     def refuse(self, error: RecordError) -> Iterable[SinkOutput]:
         """Return what is written in the place of a record that came out last and that a sink can't write."""
-        source = None if self._turn is None else self._turn.source_of(error.row)
-        return self._on_error(source or self._source, error)
+        return self._on_error(self._source_of(error.row), error)
+
+    def _source_of(self, row: Row) -> str:
+        if self._turn is None or self._turn.order is None:
+            return self._source
+        # Sources whose records go in one turn read no input in common.
+        read = places_of([row])[0][0]
+        if read not in self._source_by_input and (source := self._turn.source_of(read)) is not None:
+            self._source_by_input[read] = source
+        return self._source_by_input.get(read, self._source)
 
     def cut(self) -> None:
         """Let `advance` return soon, with what it has done until then. Another thread may call."""

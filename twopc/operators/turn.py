@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
 from twopc.column_rows import places_of
@@ -52,7 +52,8 @@ class Turn:
                 rows = (*batch.rows, *(error.row for _, error in batch.errors))
                 yield from (row for row in rows if self.order[places_of([row])[0]] >= number)
 
-    def source_of(self, row: Row) -> str | None:
-        """Return the source that a row was read of; None of one that is not here."""
-        wanted: Sequence[object] = places_of([row])
-        return next((source for source, batch in self.parts if wanted[0] in places_of(batch.rows)), None)
+    def source_of(self, read: str) -> str | None:
+        """Return the source that has records of this input here; None where none has."""
+        return next(
+            (source for source, batch in self.parts if any(at[0] == read for at in places_of(batch.rows))), None
+        )
