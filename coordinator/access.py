@@ -23,7 +23,7 @@ from twopc.errors import ConfigurationError, ProtocolViolation
 from twopc.protocol.figures import FIGURES, Figures
 from twopc.protocol.layout import subtask_folder
 from twopc.protocol.messages import Ack, Decline, Failed, Progress, ToCoordinator
-from twopc.protocol.record_errors import COUNTS_MAX, RecordErrorKind
+from twopc.protocol.record_errors import RecordErrorKind
 from twopc.protocol.requests import Request, StartAttempt, redacted
 from twopc.rpc.channel import checked_token
 from twopc.rpc.redaction import redact
@@ -144,9 +144,8 @@ def _only_for(allowed: frozenset[bytes], behaviour: Callable[[Any, grpc.Servicer
 PENDING_MAX = 100
 """Names of pre-committed transactions that a report of progress may have; a subtask has a handful."""
 
-SOURCES_MAX = 100
 ERROR_KINDS_MAX = 10
-"""Sources, and new kinds of errors of records, that a report of progress may tell of."""
+"""New kinds of errors of records that a report of progress may tell of."""
 
 SAMPLES_MAX = 1_000
 """Splits, and operators by partition number, that a report may measure."""
@@ -169,16 +168,11 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
         case Progress():
             pending = tuple(redact(name) for name in message.pending_transactions[:PENDING_MAX])
             opened = None if message.open_transaction is None else redact(message.open_transaction)
-            counts = tuple(
-                replace(each, source=redact(each.source), operator=redact(each.operator))
-                for each in message.record_errors[: COUNTS_MAX + SOURCES_MAX]
-            )
             return replace(
                 message,
                 slow=redact(message.slow),
                 open_transaction=opened,
                 pending_transactions=pending,
-                record_errors=counts,
                 new_record_errors=tuple(map(_redacted, message.new_record_errors[:ERROR_KINDS_MAX])),
                 figures=None if message.figures is None else _bounded(message.figures),
             )

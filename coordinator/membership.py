@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from coordinator.events import Attached, SessionId
+from twopc.protocol.figures import updated
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import SubtaskDescription
 from twopc.protocol.messages import EndOfInput, Progress
@@ -66,11 +67,10 @@ class Membership:
         return news
 
     def report(self, subtask: SubtaskIndex, progress: Progress) -> None:
-        """Keep what a subtask has said last; the figures that this report does not have, of the last one that did."""
+        """Keep what a subtask has said last, and of the figures that this report does not have what it said before."""
         before = self.progress.get(subtask)
-        if progress.figures is None and before is not None:
-            progress = replace(progress, figures=before.figures)
-        self.progress[subtask] = progress
+        figures = updated(before.figures if before else None, progress.figures)
+        self.progress[subtask] = replace(progress, figures=figures)
 
     def is_another_process(self, attached: Attached) -> bool:
         """Whether another process has been this subtask before in this attempt."""

@@ -300,7 +300,10 @@ class Batch:
         return part
 
     def take(self, indices: Sequence[int]) -> Batch:
-        """Return these rows, in this order; an index may occur more than once."""
+        """Return these rows, in this order; an index may occur more than once. A run of them is a `part`."""
+        start, stop = (indices[0], indices[-1] + 1) if indices else (0, 0)
+        if stop - start == len(indices) and indices == list(range(start, stop)):
+            return self if len(indices) == len(self) and not self.errors else self.part(start, stop)
 
         def pick(column: Sequence[Any] | None) -> Any:
             return None if column is None else [column[index] for index in indices]
@@ -310,6 +313,10 @@ class Batch:
         values = None if self._values is None else self.values
         keys = None if self._keys is None else self.keys
         return Batch(rows, pick(values), pick(keys), pick(self._timestamps), pick(self._headers))
+
+    def by_number(self, numbers: Sequence[int]) -> Batch:
+        """Return the rows in the order of their numbers; those of one number stay as they are."""
+        return self.take(sorted(range(len(numbers)), key=numbers.__getitem__))
 
 
 def _root_error(error: BaseException) -> BaseException:

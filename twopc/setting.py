@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 _DECLARED = "declared"
+
+_TYPES: Final[Mapping[str, type[int | bool]]] = {"int": int, "bool": bool}
+"""By the annotations of the fields, which are text."""
 
 NONE = "none"
 """What people are told of a default that is nothing."""
@@ -17,11 +21,13 @@ class Setting:
 
     `name` is what they call it: that of its field, without the unit. `help` is one line. `default` is text where the
     value itself says too little. `flags` are its options on the command line, none where it has none; `metavar` stands
-    for its value there. `choices` are all that it may be.
+    for its value there. `choices` are all that it may be. `type` is its value's where that is a number, a yes or no;
+    anything else is text where people give it.
     """
 
     name: str
     help: str
+    type: type[int | bool | str]
     default: str = ""
     flags: tuple[str, ...] = ()
     metavar: str = ""
@@ -71,7 +77,9 @@ def _setting(declared: Field[Any]) -> Setting:
     option, short = metadata.pop("option"), metadata.pop("short")
     flags = () if option is None else (option or f"--{name.replace('_', '-')}", *((short,) if short else ()))
     metadata["default"] = metadata["default"] or _shown(declared.default)
-    return Setting(name, flags=flags, is_duration=name != declared.name, **metadata)
+    is_duration = name != declared.name
+    kind = str if is_duration else _TYPES.get(str(declared.type).removesuffix(" | None"), str)
+    return Setting(name, type=kind, flags=flags, is_duration=is_duration, **metadata)
 
 
 def _shown(value: Any) -> str:

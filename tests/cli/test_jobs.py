@@ -19,9 +19,9 @@ from twopc import cli, events
 from twopc.driver.discovery import announced
 from twopc.errors import CheckpointDeclined, ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.figures import DEAD_LETTERS, RECORDS_SKIPPED
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Decline, Drain, EndOfInput, Failed, Progress, Trigger
-from twopc.protocol.record_errors import RecordErrorCount
 from twopc.protocol.requests import ConfirmCommittables, NextGlobalCommit, NoteInput, RefuseRescale
 from twopc.rpc.admin_client import AdminClient
 from twopc.rpc.job_client import JobClient
@@ -253,15 +253,19 @@ def test_people_get_sentences_and_tables(site: Site) -> None:
 
 def test_records_that_went_wrong_are_shown_by_source_and_operator(site: Site) -> None:
     for count, subtask in enumerate(site.subtasks, 1):
-        counts = (RecordErrorCount("orders", "map(priced)", count, 10 * count),)
-        subtask.link.send(Progress(99, 9, None, None, record_errors=counts))
+        at = ("orders", "map(priced)")
+        wrong = dict((RECORDS_SKIPPED.of([(at, count)]), DEAD_LETTERS.of([(at, 10 * count)])))
+        subtask.link.send(Progress(99, 9, None, None, figures=wrong))
     eventually(lambda: [each["record_errors"] for each in ask("jobs", "list", *site.service)] == [33], "both reported")
     assert "33" in say("jobs", "list", *site.service)
     told = say("jobs", "show", JOB, *site.service).split("Records that went wrong")[1]
     shown = ["orders", "map(priced)", "3", "30"]
     assert [word for word in told.split() if word in shown] == shown
-    counts_of_one = ask("jobs", "show", JOB, *site.service)["subtasks"][0]["progress"]["record_errors"]
-    assert counts_of_one == [{"source": "orders", "operator": "map(priced)", "skipped": 1, "dead_letters": 10}]
+    figures = ask("jobs", "show", JOB, *site.service)["subtasks"][0]["progress"]["figures"]
+    assert figures == {
+        RECORDS_SKIPPED.name: [[["orders", "map(priced)"], 1]],
+        DEAD_LETTERS.name: [[["orders", "map(priced)"], 10]],
+    }
 
 
 def test_a_checkpoint_that_is_aborted_is_an_error_with_its_reason(site: Site) -> None:

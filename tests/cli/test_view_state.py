@@ -4,7 +4,7 @@ from tests.job_events import event
 from twopc import events
 from twopc.cli.view_state import CHECKPOINTS_SHOWN, RunView
 from twopc.protocol.messages import Progress
-from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
+from twopc.protocol.record_errors import RecordErrorCount, RecordErrorCounter, RecordErrorKind
 
 
 def view(*heard: events.Event) -> RunView:
@@ -78,8 +78,10 @@ def test_an_attempt_is_announced_when_something_comes_of_it_and_a_start_that_is_
 
 def test_records_that_went_wrong_are_summed_and_the_first_of_each_kind_is_a_note() -> None:
     kind = RecordErrorKind("web", "map(f)", "KeyError", "record web[0]@7: map(f) failed")
-    counts = (RecordErrorCount("web", "map(f)", 2, 0), RecordErrorCount("shop", "decoding", 0, 1))
-    reports = [Progress(9, 9, None, None, record_errors=counts) for _ in range(2)]
+    counter = RecordErrorCounter()
+    counter.add("web", "map(f)", skipped=2)
+    counter.add("shop", "decoding", dead_letters=1)
+    reports = [Progress(9, 9, None, None, figures=counter.figures()) for _ in range(2)]
     made = view(
         *(event(events.SubtaskProgress, subtask=number, progress=said) for number, said in enumerate(reports)),
         event(events.RecordFailed, subtask=1, error=kind),

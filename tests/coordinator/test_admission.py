@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.access import ERROR_KINDS_MAX, PENDING_MAX, SAMPLES_MAX, SOURCES_MAX, admitted
+from coordinator.access import ERROR_KINDS_MAX, PENDING_MAX, SAMPLES_MAX, admitted
 from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.figures import RECORDS_IN, SPLIT_LAG, FigureSample
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
-from twopc.protocol.record_errors import COUNTS_MAX, RecordErrorCount, RecordErrorKind
+from twopc.protocol.record_errors import RecordErrorKind
 from twopc.rpc.redaction import TEXT_MAX, redact
 
 HONEST = Ack(checkpoint(7), snapshot(1, "t", checkpoint_id=7))
@@ -67,10 +67,8 @@ def test_text_is_bounded_and_names_no_place_of_a_machine() -> None:
 
 def test_what_is_told_of_records_that_went_wrong_is_bounded_and_holds_no_secret() -> None:
     kind = RecordErrorKind("orders", "map(priced)", "E" * 100_000, "record orders[0]@7: sasl.password=hunter2")
-    counts = (RecordErrorCount("orders", "map(priced)", 1, 2),) * 2 * (COUNTS_MAX + SOURCES_MAX)
-    progress = admitted(Progress(1, 1, None, None, record_errors=counts, new_record_errors=(kind,) * 100))
+    progress = admitted(Progress(1, 1, None, None, new_record_errors=(kind,) * 100))
     assert isinstance(progress, Progress)
-    assert progress.record_errors == counts[: COUNTS_MAX + SOURCES_MAX]
     assert len(progress.new_record_errors) == ERROR_KINDS_MAX
     said = progress.new_record_errors[0]
     assert (said.source, said.operator, len(said.error_type)) == ("orders", "map(priced)", TEXT_MAX)

@@ -83,5 +83,5 @@ def test_a_gap_that_is_given_up_stands_in_the_position_from_then_on(monkeypatch:
 @pytest.mark.parametrize("gaps", [7, "1-2", {"1": 2}, [7], [[1]], [[1, 2, 3]], [["1", 2]], [None]])
 def test_a_stored_position_whose_gaps_are_none_of_ours_is_damage_of_the_checkpoint(gaps: object) -> None:
     held = SplitPosition("in[0]", 0, [120, "id", {"gaps": gaps}])
-    with pytest.raises(CheckpointCorrupted, match=r"split 'in\[0\]' has position"):
+    with pytest.raises(CheckpointCorrupted, match=r"split 'in\[0\]' lacks what a 'position' holds.*gaps"):
         PartitionPosition.from_split_position(held)

@@ -16,7 +16,6 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.job_description import CheckpointInFlight, JobDescription, KeptCheckpoint, SubtaskDescription
 from twopc.protocol.messages import Progress
-from twopc.protocol.record_errors import RecordErrorCount
 
 IDLE = JobDescription(
     job="flights",
@@ -45,7 +44,6 @@ PROGRESS = Progress(
     open_transaction="t-2",
     pending_transactions=("t-0", "t-1"),
     slow="map(priced) at record orders[0]@7",
-    record_errors=(RecordErrorCount("orders", "map(priced)", skipped=3, dead_letters=2),),
     figures=dict(
         (
             figures.RECORDS_IN.by_operator({"orders": 100}),
@@ -53,6 +51,8 @@ PROGRESS = Progress(
             figures.BYTES_IN.by_operator({"orders": 10_000}),
             figures.BYTES_OUT.by_operator({"priced": 900}),
             figures.LATE_RECORDS.by_operator({"per-minute": 4}),
+            figures.RECORDS_SKIPPED.of([(("orders", "map(priced)"), 3)]),
+            figures.DEAD_LETTERS.of([(("orders", "map(priced)"), 2)]),
             figures.SPLIT_LAG.of([(("orders", "orders-topic[3]"), 3), (("orders", "orders-topic[3]"), 4)]),
             figures.STREAM_TIME.of([(("per-minute", "3"), 1_700_000_000_500)]),
             figures.OLDEST_TRANSACTION.of([((), 1_700_000_000_250)]),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.operators.kit import Node, put_through
+from twopc.column_rows import places_of
 from twopc.kafka.sink import KafkaSink
 from twopc.operators import Dataflow, Filter, FlatMap, Map, Process, SinkOutput, StatefulMap
 from twopc.operators.meeting import Meeting, order_of
@@ -125,3 +126,23 @@ def test_what_no_record_has_made_keeps_the_order_of_the_ways() -> None:
     meeting.arrive(0, batch_of_values(1, 2))
     assert meeting.leave(order_of(())).values == [1, 2, 3, 4]
     assert meeting.is_empty
+
+
+@pytest.mark.parametrize(
+    ("keys", "parts"),
+    [
+        (["a", "b", "c", "d"], [[0, 2], [1, 3]]),
+        ([1, 2, 3, 4], [[0, 2], [1, 3]]),
+        ([1, 1, 2, 2], [[0, 2], [1, 3]]),
+        ([1, 2, 2, 1], [[0], [1, 3], [2]]),
+        (["a", "a", "a", "a"], [[0], [1], [2], [3]]),
+        ([None, float("nan"), None, None], [[0], [1], [2], [3]]),
+    ],
+)
+def test_parts_that_leave_by_key_are_as_large_as_the_order_of_each_key_allows(keys: list[Any], parts: Any) -> None:
+    rows = [InputRow(b"v", b"k", offset_=number) for number in range(4)]
+    meeting = Meeting()
+    for way in (0, 1):
+        meeting.arrive(way, Batch(rows[way::2], [b"v"] * 2, keys[way::2]))
+    left = [batch for _, batch in meeting.leave_apart(order_of(rows), keys_apart=True)]
+    assert [[offset for *_, offset in places_of(batch.rows)] for batch in left] == parts

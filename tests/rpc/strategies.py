@@ -35,7 +35,7 @@ from twopc.protocol.messages import (
     Trigger,
     Welcome,
 )
-from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
+from twopc.protocol.record_errors import RecordErrorKind
 from twopc.protocol.times import SubtaskTimes
 from twopc.rpc.codec import Attach
 
@@ -81,7 +81,6 @@ metadata = st.builds(
     ).map(tuple),
 )
 stages = st.integers(0, 2**31)
-record_error_counts = st.builds(RecordErrorCount, text, text, st.integers(0, 2**63), st.integers(0, 2**63))
 record_error_kinds = st.builds(RecordErrorKind, text, text, text, text)
 samples = st.builds(FigureSample, st.lists(text, max_size=2).map(tuple), st.integers(-(2**62), 2**63))
 figures = st.dictionaries(text, st.lists(samples, max_size=2).map(tuple), max_size=3)
@@ -93,9 +92,6 @@ progress = st.builds(
     st.none() | text.filter(bool),
     st.lists(text, max_size=3).map(tuple),
     text,
-    st.lists(st.builds(RecordErrorCount, text, text, st.integers(0, 2**63), st.integers(0, 2**63)), max_size=2).map(
-        tuple
-    ),
     st.lists(record_error_kinds, max_size=2).map(tuple),
     st.none() | figures,
 )

@@ -8,7 +8,15 @@ from twopc.error_policy import ErrorPolicy, Skip
 from twopc.errors import UserCodeError
 from twopc.kafka.dead_letter import DeadLetter
 from twopc.kafka.sink import KafkaSink
-from twopc.protocol.record_errors import COUNTS_MAX, OTHERS, RecordErrorCount, RecordErrorKind, summed, texts_of
+from twopc.protocol.record_errors import (
+    COUNTS_MAX,
+    OTHERS,
+    RecordErrorCount,
+    RecordErrorCounter,
+    RecordErrorKind,
+    counts_in,
+    texts_of,
+)
 from twopc.record import Batch, ErrorStage, RecordError
 from twopc.runtime.record_errors import MESSAGE_MAX, REPORTED_MAX, RecordErrors
 from twopc.stand_ins import PassedTime
@@ -28,7 +36,7 @@ def test_records_are_counted_by_source_and_operator_and_by_what_became_of_them()
         errors.refuse("web", error("map(f)", ValueError()))
     errors.refuse("shop", error("map(f)", ValueError()))
     errors.refuse("web", error("decoding the value", ValueError()))
-    assert errors.counts() == (
+    assert counts_in([errors.figures()]) == (
         RecordErrorCount("web", "map(f)", 3, 0),
         RecordErrorCount("shop", "map(f)", 0, 1),
         RecordErrorCount("web", "decoding the value", 1, 0),
@@ -39,7 +47,7 @@ def test_what_goes_wrong_in_more_operators_than_are_told_apart_is_counted_togeth
     errors = RecordErrors("job", POLICIES, SINKS)
     for number in range(COUNTS_MAX + 7):
         errors.refuse("web", error(f"writing to topic {number}", ValueError()))
-    counts = errors.counts()
+    counts = counts_in([errors.figures()])
     assert (len(counts), counts[-1]) == (COUNTS_MAX + 1, RecordErrorCount("web", OTHERS, 7, 0))
 
 
@@ -66,8 +74,14 @@ def test_more_kinds_than_one_report_holds_come_with_the_next() -> None:
 
 
 def test_counts_of_several_subtasks_are_summed_by_source_and_operator() -> None:
-    counts = [RecordErrorCount("a", "f", 1, 0), RecordErrorCount("b", "f", 0, 2), RecordErrorCount("a", "f", 5, 1)]
-    assert summed(counts) == (RecordErrorCount("a", "f", 6, 1), RecordErrorCount("b", "f", 0, 2))
+    first, second = RecordErrorCounter(), RecordErrorCounter()
+    first.add("a", "f", skipped=1)
+    first.add("b", "f", dead_letters=2)
+    second.add("a", "f", skipped=5, dead_letters=1)
+    assert counts_in([first.figures(), None, second.figures()]) == (
+        RecordErrorCount("a", "f", 6, 1),
+        RecordErrorCount("b", "f", 0, 2),
+    )
 
 
 def test_a_line_of_text_has_the_greatest_counts_and_the_sum_of_the_others() -> None:

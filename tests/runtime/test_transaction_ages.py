@@ -39,7 +39,7 @@ def test_a_subtask_tells_of_what_is_not_committed_yet(make: Callable[..., Stage]
     stage.steps(2)
     clock.advance(5_000)
     stage.steps(1)
-    counted = [each.figures for each in stage.sent(Progress) if each.figures is not None]
-    told = [sample.value for figures in counted for sample in figures[OLDEST_TRANSACTION.name]]
+    counted = [report.figures or {} for report in stage.sent(Progress)]
+    told = [value for figures in counted for _, value in OLDEST_TRANSACTION.values_in(figures)]
     assert told[:2] == [began, began]
     assert told[-1] > began

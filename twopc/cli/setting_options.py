@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -13,7 +13,6 @@ from twopc.cli.completion import HOSTS, INLINE, MASTERS, Offer, one_of, restore_
 from twopc.config import RunSettings
 from twopc.setting import NONE, Setting, settings_of
 
-_TYPES = {"int": int, "bool": bool}
 _OFFERS: Mapping[str, tuple[str | Offer, ...]] = {"host": (*HOSTS, INLINE), "master": MASTERS}
 
 
@@ -35,9 +34,7 @@ def run_options(
     declared = _declared()
     chosen = {name: declared[name] for name in names} or declared
     parameters = [
-        _parameter(name, each, (meanings or {}).get(name))
-        for name, each in chosen.items()
-        if each.name not in leave_out
+        _parameter(each, (meanings or {}).get(name)) for name, each in chosen.items() if each.name not in leave_out
     ]
 
     def given(**options: Any) -> dict[str, Any]:
@@ -52,37 +49,31 @@ def option_of(name: str, meaning: Meaning | None = None) -> Any:
 
     Where no `meaning` is given, it is that of a run.
     """
-    return _option(name, _declared()[name], meaning)
+    return _option(_declared()[name], meaning)
 
 
+@cache
 def _declared() -> dict[str, Setting]:
     return {name: each for name, each in settings_of(RunSettings).items() if each.flags}
 
 
-def _parameter(name: str, setting: Setting, meaning: Meaning | None) -> inspect.Parameter:
+def _parameter(setting: Setting, meaning: Meaning | None) -> inspect.Parameter:
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[_type_of(name, setting) | None, _option(name, setting, meaning)],
+        annotation=Annotated[setting.type | None, _option(setting, meaning)],
     )
 
 
-def _type_of(name: str, setting: Setting) -> type:
-    # Text for a duration, and for several values, as the environment has them.
-    declared = next(str(each.type) for each in fields(RunSettings) if each.name == name)
-    return str if setting.is_duration else _TYPES.get(declared.removesuffix(" | None"), str)
-
-
-def _option(name: str, setting: Setting, meaning: Meaning | None) -> Any:
-    is_flag = _type_of(name, setting) is bool
+def _option(setting: Setting, meaning: Meaning | None) -> Any:
     default = setting.default if meaning is None else meaning.default or setting.default
     return typer.Option(
         *setting.flags,
         envvar=setting.variable,
         help=setting.help if meaning is None else meaning.help,
         metavar=setting.metavar or None,
-        show_default=False if is_flag or default == NONE else default,
+        show_default=False if setting.type is bool or default == NONE else default,
         autocompletion=_completion(setting, meaning),
     )
 

@@ -8,7 +8,8 @@ from typing import assert_never
 
 from twopc import events
 from twopc.cli.histogram import Histogram
-from twopc.protocol.record_errors import RecordErrorCount, summed
+from twopc.protocol.figures import Figures, updated
+from twopc.protocol.record_errors import RecordErrorCount, counts_in
 
 CHECKPOINTS_SHOWN = 8
 NOTES_SHOWN = 8
@@ -87,7 +88,7 @@ class SubtaskLine:
     lag: int | None = None
     open_transaction: str = ""
     pending_transactions: tuple[str, ...] = ()
-    record_errors: tuple[RecordErrorCount, ...] = ()
+    figures: Figures | None = None
     slow_told_ms: int | None = None
 
 
@@ -121,7 +122,7 @@ class RunView:
     @property
     def record_errors(self) -> tuple[RecordErrorCount, ...]:
         """The records that went wrong while the job went on, by source and operator."""
-        return summed(count for line in self.subtasks.values() for count in line.record_errors)
+        return counts_in(line.figures for line in self.subtasks.values())
 
     @property
     def lag(self) -> int | None:
@@ -196,7 +197,7 @@ class RunView:
         line.lag = progress.lag
         line.open_transaction = progress.open_transaction or ""
         line.pending_transactions = progress.pending_transactions
-        line.record_errors = progress.record_errors
+        line.figures = updated(line.figures, progress.figures)
         self._samples.append((event.time_ms, self.records_in))
         while self._samples and event.time_ms - self._samples[0][0] > RATE_WINDOW_MS:
             self._samples.popleft()

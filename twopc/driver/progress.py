@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from twopc import errors, events
 from twopc.driver.liveness import Liveness
 from twopc.errors import Fenced, TwoPhaseCommitError
+from twopc.protocol.figures import Figures, updated
 from twopc.protocol.ids import NO_ATTEMPT, NO_CHECKPOINT, AttemptId, CheckpointId
-from twopc.protocol.record_errors import RecordErrorCount, summed
+from twopc.protocol.record_errors import RecordErrorCount, counts_in
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class AttemptProgress:
     failure: events.AttemptFailed | events.AttemptFenced | None = None
     finished: bool = False
     records: dict[int, tuple[int, int]] = field(default_factory=dict)
-    record_errors: dict[int, tuple[RecordErrorCount, ...]] = field(default_factory=dict)
+    figures: dict[int, Figures | None] = field(default_factory=dict)
     liveness: Liveness = field(default_factory=Liveness)
     rescale: events.RescaleRequested | None = None
 
@@ -41,7 +42,7 @@ class AttemptProgress:
                 self.finished = True
             case events.SubtaskProgress():
                 self.records[event.subtask] = (event.progress.records_in, event.progress.records_out)
-                self.record_errors[event.subtask] = event.progress.record_errors
+                self.figures[event.subtask] = updated(self.figures.get(event.subtask), event.progress.figures)
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class RunProgress:
 
     @property
     def record_errors(self) -> tuple[RecordErrorCount, ...]:
-        return summed(count for counts in self.current.record_errors.values() for count in counts)
+        return counts_in(self.current.figures.values())
 
 
 def _fenced_by(event: events.CoordinatorEvent, attempt: AttemptId) -> events.AttemptFenced:

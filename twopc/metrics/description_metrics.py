@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from twopc.metrics.metric import SUBTASK, Kind, Metric, Sample, counted, of_job, of_subtask
-from twopc.protocol.figures import FIGURES, OPERATOR
+from twopc.metrics.metric import Kind, Metric, Sample, counted, of_job, of_subtask
+from twopc.protocol.figures import FIGURES
 from twopc.protocol.job_description import JobDescription, KeptCheckpoint, SubtaskDescription
 from twopc.protocol.messages import Progress
-from twopc.protocol.record_errors import RecordErrorCount
 
 
 def _phase(job: JobDescription) -> Iterable[Sample]:
@@ -32,15 +31,6 @@ def _oldest_pending(job: JobDescription) -> float | None:
 
 def _of_progress(read: Callable[[Progress], float | None]) -> Callable[[SubtaskDescription], float | None]:
     return lambda subtask: None if subtask.progress is None else read(subtask.progress)
-
-
-def _errors(name: str, help: str, read: Callable[[RecordErrorCount], int]) -> Metric:  # noqa: A002
-    def samples(job: JobDescription) -> Iterable[Sample]:
-        for subtask in job.subtasks:
-            for count in subtask.progress.record_errors if subtask.progress else ():
-                yield (str(subtask.subtask), count.source, count.operator), read(count)
-
-    return Metric(f"twopc_source_{name}", Kind.COUNTER, help, (SUBTASK, "source", OPERATOR), samples)
 
 
 DESCRIBED: tuple[Metric, ...] = (
@@ -165,6 +155,4 @@ DESCRIBED: tuple[Metric, ...] = (
         _of_progress(lambda progress: bool(progress.slow)),
     ),
     *map(counted, FIGURES),
-    _errors("num_records_skipped", "Records that went wrong and were left out.", lambda count: count.skipped),
-    _errors("num_dead_letters", "Records that went wrong and are dead letters.", lambda count: count.dead_letters),
 )

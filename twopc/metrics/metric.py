@@ -66,9 +66,9 @@ def counted(figure: Figure) -> Metric:
         for subtask in job.subtasks:
             if subtask.progress is not None and subtask.progress.figures is not None:
                 values: Counter[tuple[str, ...]] = Counter()
-                for sample in subtask.progress.figures.get(figure.name, ()):
+                for labels, value in figure.values_in(subtask.progress.figures):
                     # Of a split that is a file, the coordinator knows the name without its folder.
-                    values[sample.labels] += sample.value
+                    values[labels] += value
                 for labels, value in values.items():
                     yield (str(subtask.subtask), *labels), value / figure.scale
 

@@ -28,7 +28,7 @@ def order_of(rows: Sequence[Row]) -> Order:
 
 def in_order(batch: Batch, order: Order) -> Batch:
     """Return the records of a batch in this order."""
-    return _sorted(batch, [order.get(place, -1) for place in places_of(batch.rows)])
+    return batch.by_number([order.get(place, -1) for place in places_of(batch.rows)])
 
 
 class Meeting:
@@ -65,8 +65,7 @@ class Meeting:
             for index, place in enumerate(places_of(batch.rows))
         )
         for way, part in _by_key(every, leaving) if keys_apart else groupby(every, itemgetter(1)):
-            indices = [index for _, _, index in part]
-            yield way, _part(leaving[way], indices)
+            yield way, leaving[way].take([index for _, _, index in part])
 
     def _leaving(self, order: Order, below: float) -> dict[int, Batch]:
         """Take out what goes on, by way; the rest waits on."""
@@ -83,11 +82,6 @@ class Meeting:
             if len(batch):
                 leaving[way] = batch
         return leaving
-
-
-def _sorted(batch: Batch, numbers: list[int]) -> Batch:
-    # A stable sort: what has one number stays as it is.
-    return batch.take(sorted(range(len(numbers)), key=numbers.__getitem__))
 
 
 Arrived = tuple[int, int, int]
@@ -110,12 +104,8 @@ def _by_key(every: Sequence[Arrived], arrived: Mapping[int, Batch]) -> Iterator[
 
 
 def _form(key: Any) -> bytes:
-    """Return a key as states have it; what can be none is refused by the step that it comes to."""
-    return key_bytes(key) if isinstance(key, str | bytes) else b""
-
-
-def _part(batch: Batch, indices: list[int]) -> Batch:
-    start, stop = indices[0], indices[-1] + 1
-    if stop - start == len(indices) and sorted(indices) == indices:
-        return batch if len(indices) == len(batch) else batch.part(start, stop)
-    return batch.take(indices)
+    """Return a key as states have it, the same for all that can be none: the step that they come to refuses them."""
+    try:
+        return key_bytes(key)
+    except (TypeError, ValueError):
+        return b""

@@ -6,7 +6,7 @@ wire, what the coordinator takes in of them, `twopc jobs show -o json`, and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,9 +44,18 @@ class Figure:
         """Return the entry of `Figures` with these values by labels, those that are known."""
         return self.name, tuple(FigureSample(labels, value) for labels, value in values if value is not None)
 
+    def values_in(self, figures: Figures) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Yield what `of` was given."""
+        return ((sample.labels, sample.value) for sample in figures.get(self.name, ()))
+
     def by_operator(self, values: Mapping[str, int]) -> tuple[str, tuple[FigureSample, ...]]:
         """Return the same of values by operator."""
         return self.of(((operator,), value) for operator, value in values.items())
+
+
+def updated(before: Figures | None, told: Figures | None) -> Figures | None:
+    """Return the figures that hold when a report tells some anew."""
+    return told if before is None else {**before, **(told or {})}
 
 
 def _by_operator(name: str, help: str) -> Figure:  # noqa: A002
@@ -59,6 +68,12 @@ BYTES_IN = _by_operator("num_bytes_in", "Bytes of the values that a source has r
 BYTES_OUT = _by_operator("num_bytes_out", "Bytes of the values that a sink has written in this attempt.")
 LATE_RECORDS = _by_operator(
     "num_late_records", "Records that came too late for every window that they belong to, in this attempt."
+)
+RECORDS_SKIPPED = Figure(
+    "source_num_records_skipped", "Records that went wrong and were left out.", ("source", OPERATOR), is_counter=True
+)
+DEAD_LETTERS = Figure(
+    "source_num_dead_letters", "Records that went wrong and are dead letters.", ("source", OPERATOR), is_counter=True
 )
 STREAM_TIME = Figure(
     "operator_current_input_watermark_timestamp_seconds",
@@ -86,6 +101,8 @@ FIGURES = (
     BYTES_IN,
     BYTES_OUT,
     LATE_RECORDS,
+    RECORDS_SKIPPED,
+    DEAD_LETTERS,
     STREAM_TIME,
     OLDEST_TRANSACTION,
     BUSY_TIME,

@@ -8,7 +8,7 @@ from twopc.protocol.attempts import CheckpointSettings
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Progress
-from twopc.protocol.record_errors import RecordErrorCount, summed
+from twopc.protocol.record_errors import RecordErrorCount, counts_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +109,4 @@ class JobDescription:
     @property
     def record_errors(self) -> tuple[RecordErrorCount, ...]:
         """The records that went wrong in the current attempt while it went on, by source."""
-        return summed(count for each in self.subtasks if each.progress for count in each.progress.record_errors)
+        return counts_in(each.progress.figures for each in self.subtasks if each.progress)

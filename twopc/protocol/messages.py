@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.figures import Figures
 from twopc.protocol.ids import CheckpointId
-from twopc.protocol.record_errors import RecordErrorCount, RecordErrorKind
+from twopc.protocol.record_errors import RecordErrorKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,9 @@ class Failed:
 class Progress:
     """The progress of a subtask: for people and monitoring only, never for a decision. Counts are of this attempt.
 
-    `slow` names a user function that doesn't return, and its record; empty if there is none. `record_errors` are counts
-    by source and operator; `new_record_errors` are those of a new kind since the report before, at most as many as a
-    report holds.
-    `figures` come with some reports only, and hold until the next.
+    `slow` names a user function that doesn't return, and its record; empty if there is none. `new_record_errors` are
+    those of a new kind since the report before, at most as many as a report holds. Each of the `figures` holds until it
+    is told again.
     """
 
     records_in: int
@@ -140,7 +139,6 @@ class Progress:
     open_transaction: str | None
     pending_transactions: tuple[str, ...] = ()
     slow: str = ""
-    record_errors: tuple[RecordErrorCount, ...] = ()
     new_record_errors: tuple[RecordErrorKind, ...] = ()
     figures: Figures | None = None
 

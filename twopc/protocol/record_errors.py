@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from twopc.protocol.figures import DEAD_LETTERS, RECORDS_SKIPPED, Figures
+
 COUNTS_MAX = 100
 """How many pairs of a source and an operator are told apart."""
 
@@ -49,11 +51,9 @@ class RecordErrorKind:
 class RecordErrorCounter:
     """Counts errors by source and operator, in the order in which they first come."""
 
-    def __init__(self, counts: Iterable[RecordErrorCount] = ()) -> None:
+    def __init__(self) -> None:
         self._skipped: Counter[tuple[str, str]] = Counter()
         self._dead_letters: Counter[tuple[str, str]] = Counter()
-        for each in counts:
-            self.add(each.source, each.operator, skipped=each.skipped, dead_letters=each.dead_letters)
 
     def add(self, source: str, operator: str, *, skipped: int = 0, dead_letters: int = 0) -> None:
         """Count more errors; those of the pairs beyond the first `COUNTS_MAX` together, by source."""
@@ -67,10 +67,20 @@ class RecordErrorCounter:
         """Return what was counted so far."""
         return tuple(RecordErrorCount(*at, skipped, self._dead_letters[at]) for at, skipped in self._skipped.items())
 
+    def figures(self) -> Figures:
+        """Return the same as figures."""
+        return dict((RECORDS_SKIPPED.of(self._skipped.items()), DEAD_LETTERS.of(self._dead_letters.items())))
 
-def summed(counts: Iterable[RecordErrorCount]) -> tuple[RecordErrorCount, ...]:
-    """Return one count for each source and operator, in the order in which they first come."""
-    return RecordErrorCounter(counts).counts()
+
+def counts_in(told: Iterable[Figures | None]) -> tuple[RecordErrorCount, ...]:
+    """Return one count for each source and operator that the figures of several subtasks tell of."""
+    counter = RecordErrorCounter()
+    for figures in filter(None, told):
+        for (source, operator), value in RECORDS_SKIPPED.values_in(figures):
+            counter.add(source, operator, skipped=value)
+        for (source, operator), value in DEAD_LETTERS.values_in(figures):
+            counter.add(source, operator, dead_letters=value)
+    return counter.counts()
 
 
 def texts_of(counts: Iterable[RecordErrorCount]) -> tuple[str, ...]:

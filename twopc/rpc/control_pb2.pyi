@@ -75,14 +75,13 @@ class Failed(_message.Message):
     def __init__(self, error_type: _Optional[str] = ..., message: _Optional[str] = ..., restartable: _Optional[bool] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions", "slow", "record_errors", "new_record_errors", "figures_json")
+    __slots__ = ("records_in", "records_out", "lag", "open_transaction", "pending_transactions", "slow", "new_record_errors", "figures_json")
     RECORDS_IN_FIELD_NUMBER: _ClassVar[int]
     RECORDS_OUT_FIELD_NUMBER: _ClassVar[int]
     LAG_FIELD_NUMBER: _ClassVar[int]
     OPEN_TRANSACTION_FIELD_NUMBER: _ClassVar[int]
     PENDING_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
     SLOW_FIELD_NUMBER: _ClassVar[int]
-    RECORD_ERRORS_FIELD_NUMBER: _ClassVar[int]
     NEW_RECORD_ERRORS_FIELD_NUMBER: _ClassVar[int]
     FIGURES_JSON_FIELD_NUMBER: _ClassVar[int]
     records_in: int
@@ -91,22 +90,9 @@ class Progress(_message.Message):
     open_transaction: str
     pending_transactions: _containers.RepeatedScalarFieldContainer[str]
     slow: str
-    record_errors: _containers.RepeatedCompositeFieldContainer[RecordErrorCount]
     new_record_errors: _containers.RepeatedCompositeFieldContainer[RecordErrorKind]
     figures_json: bytes
-    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ..., slow: _Optional[str] = ..., record_errors: _Optional[_Iterable[_Union[RecordErrorCount, _Mapping]]] = ..., new_record_errors: _Optional[_Iterable[_Union[RecordErrorKind, _Mapping]]] = ..., figures_json: _Optional[bytes] = ...) -> None: ...
-
-class RecordErrorCount(_message.Message):
-    __slots__ = ("source", "operator", "skipped", "dead_letters")
-    SOURCE_FIELD_NUMBER: _ClassVar[int]
-    OPERATOR_FIELD_NUMBER: _ClassVar[int]
-    SKIPPED_FIELD_NUMBER: _ClassVar[int]
-    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
-    source: str
-    operator: str
-    skipped: int
-    dead_letters: int
-    def __init__(self, source: _Optional[str] = ..., operator: _Optional[str] = ..., skipped: _Optional[int] = ..., dead_letters: _Optional[int] = ...) -> None: ...
+    def __init__(self, records_in: _Optional[int] = ..., records_out: _Optional[int] = ..., lag: _Optional[int] = ..., open_transaction: _Optional[str] = ..., pending_transactions: _Optional[_Iterable[str]] = ..., slow: _Optional[str] = ..., new_record_errors: _Optional[_Iterable[_Union[RecordErrorKind, _Mapping]]] = ..., figures_json: _Optional[bytes] = ...) -> None: ...
 
 class RecordErrorKind(_message.Message):
     __slots__ = ("source", "operator", "error_type", "message")

@@ -22,17 +22,16 @@ from twopc.runtime.dependencies import SubtaskDependencies
 def figures_of(deps: SubtaskDependencies, batches: BatchSize, oldest_transaction_ms: int | None) -> Figures:
     """Return how far a subtask is, in detail."""
     timed = deps.dataflow.timed
-    return dict(
-        (
-            RECORDS_IN.by_operator(deps.record_errors.seen),
-            RECORDS_OUT.by_operator(deps.outputs.written),
-            BYTES_IN.by_operator(deps.inputs.bytes_read()),
-            BYTES_OUT.by_operator(deps.outputs.bytes_written()),
-            LATE_RECORDS.by_operator(timed.late()),
-            STREAM_TIME.of(((operator, str(number)), at) for (operator, number), at in timed.stream_times().items()),
-            OLDEST_TRANSACTION.of([((), oldest_transaction_ms)]),
-            BUSY_TIME.of([((), round(batches.busy_seconds * 1_000))]),
-            BATCH_RECORDS.of([((), batches.records)]),
-            SPLIT_LAG.of(deps.inputs.split_lags().items()),
-        )
+    counted = (
+        RECORDS_IN.by_operator(deps.record_errors.seen),
+        RECORDS_OUT.by_operator(deps.outputs.written),
+        BYTES_IN.by_operator(deps.inputs.bytes_read()),
+        BYTES_OUT.by_operator(deps.outputs.bytes_written()),
+        LATE_RECORDS.by_operator(timed.late()),
+        STREAM_TIME.of(((operator, str(number)), at) for (operator, number), at in timed.stream_times().items()),
+        OLDEST_TRANSACTION.of([((), oldest_transaction_ms)]),
+        BUSY_TIME.of([((), round(batches.busy_seconds * 1_000))]),
+        BATCH_RECORDS.of([((), batches.records)]),
+        SPLIT_LAG.of(deps.inputs.split_lags().items()),
     )
+    return dict(counted) | deps.record_errors.figures()

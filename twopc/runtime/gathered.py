@@ -55,17 +55,9 @@ class Gathered:
         found = []
         for held, taken in sorted(every.items(), key=lambda each: each[0].number):
             taken.sort()
-            batch = held.batch if held.is_error else _part(held.batch, [index for index, _ in taken])
+            batch = held.batch if held.is_error else held.batch.take([index for index, _ in taken])
             found.append((batch, [number for _, number in taken]))
         if source not in self._mixed:
             return found
         batch, numbers = Batch.joined([batch for batch, _ in found]), [each for _, some in found for each in some]
-        return [(batch.take(sorted(range(len(numbers)), key=numbers.__getitem__)), sorted(numbers))]
-
-
-def _part(batch: Batch, indices: list[int]) -> Batch:
-    """Return these records, which are in order, without those of the batch that were not decoded."""
-    start, stop = indices[0], indices[-1] + 1
-    if stop - start > len(indices):
-        return batch.take(indices)
-    return batch if stop - start == len(batch) and not batch.errors else batch.part(start, stop)
+        return [(batch.by_number(numbers), sorted(numbers))]

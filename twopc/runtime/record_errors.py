@@ -10,7 +10,8 @@ from twopc.column import message_of, named
 from twopc.error_policy import WINDOW, ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.operators import SinkOutput
-from twopc.protocol.record_errors import RecordErrorCount, RecordErrorCounter, RecordErrorKind
+from twopc.protocol.figures import Figures
+from twopc.protocol.record_errors import RecordErrorCounter, RecordErrorKind
 from twopc.record import Batch, RecordError
 from twopc.runtime.lately_wrong import LatelyWrong
 from twopc.sink import Sink
@@ -56,9 +57,9 @@ class RecordErrors:
         """
         return batch.with_headers_read() if self._policies[source].goes_on else batch
 
-    def counts(self) -> tuple[RecordErrorCount, ...]:
-        """Return how often records went wrong, by source and operator; where none did, nothing."""
-        return self._counter.counts()
+    def figures(self) -> Figures:
+        """Return how often records went wrong, by source and operator."""
+        return self._counter.figures()
 
     def take_new(self) -> tuple[RecordErrorKind, ...]:
         """Return the first records of their kind that this did not return before; the others come with the next."""

@@ -130,7 +130,7 @@ class Subtask:
             if not self._end_reported:
                 self._end_reported = True
                 self._deps.link.send(EndOfInput(self._deps.inputs.last_stage))
-                self._send_progress()
+                self._send_progress(self._figures())
         if self._stages_reported < self._deps.inputs.last_stage:
             self._report_stage()
         self._report()
@@ -201,7 +201,7 @@ class Subtask:
             case TakeCheckpoint():
                 self._take_checkpoint(action.trigger)
                 if action.trigger.final:
-                    self._send_progress()
+                    self._send_progress(self._figures())
             case CommitPending():
                 self._commits.begin(action)
             case ReadToEnd():
@@ -210,7 +210,7 @@ class Subtask:
                 if action.fenced is not None:
                     raise Fenced(action.fenced)
                 self._ended = True
-                self._send_progress()
+                self._send_progress(self._figures())
             case Ignore():
                 pass
             case _:
@@ -300,9 +300,9 @@ class Subtask:
                 "checkpoint can complete: is the coordinator running, and reachable from this machine?"
             )
         if now - self._progress_at >= PROGRESS_SECONDS:
-            self._send_progress()
+            self._send_progress(self._figures_due(now))
 
-    def _send_progress(self) -> None:
+    def _send_progress(self, figures: Figures | None) -> None:
         self._progress_at = self._deps.clock.monotonic()
         self._progress = Progress(
             records_in=self._records_in,
@@ -310,16 +310,17 @@ class Subtask:
             lag=self._lag(),
             open_transaction=self._deps.outputs.open_transaction,
             pending_transactions=tuple(committable.name for committable in self._state.committables),
-            record_errors=self._deps.record_errors.counts(),
             new_record_errors=self._deps.record_errors.take_new(),
-            figures=self._counted(),
+            figures=figures,
         )
         self._deps.link.send(self._progress)
 
-    def _counted(self) -> Figures | None:
-        if self._progress_at - self._counted_at < FIGURES_SECONDS:
-            return None
-        self._counted_at = self._progress_at
+    def _figures_due(self, now: float) -> Figures | None:
+        """Return all of them now and then, and in between those of what went wrong."""
+        return self._figures() if now - self._counted_at >= FIGURES_SECONDS else self._deps.record_errors.figures()
+
+    def _figures(self) -> Figures:
+        self._counted_at = self._deps.clock.monotonic()
         names = (committable.name for committable in self._state.committables)
         return figures_of(self._deps, self._batch_size, self._ages.oldest(names))
 

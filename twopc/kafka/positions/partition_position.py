@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 from twopc.errors import CheckpointCorrupted
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.protocol.codec import to_json
+from twopc.protocol.envelope import decode_body
 from twopc.protocol.facts import SplitPosition
 from twopc.source import Split
 
@@ -129,27 +131,25 @@ def gaps_of(position: object) -> list[list[int]]:
     return []
 
 
+@dataclass(frozen=True, slots=True)
+class _Remarks:
+    """What there is to say of a partition besides; stored where it is not the default."""
+
+    read: LastRead | None = None
+    gaps: tuple[Gap, ...] = ()
+    gone: bool = False
+
+
 def _value(offset: Position, topic_id: str, gaps: tuple[Gap, ...], gone: bool, read: LastRead | None) -> list[Any]:
-    more: dict[str, Any] = {} if read is None else {"read": list(read)}
-    more |= {"gaps": [list(gap) for gap in gaps]} if gaps else {}
-    more |= {"gone": True} if gone else {}
-    return [offset, topic_id, *([more] if more else [])]
+    remarks = {name: value for name, value in to_json(_Remarks(read, gaps, gone)).items() if value}
+    return [offset, topic_id, *([remarks] if remarks else [])]
 
 
 def _parsed(split: str, position: object) -> tuple[Position, str, tuple[Gap, ...], bool, LastRead | None]:
     match position:
         case [int() as offset, str() as topic_id]:
             return Position(offset), topic_id, (), False, None
-        case [int() as offset, str() as topic_id, dict() as more] if _only_ints(
-            gaps := more.get("gaps", [])
-        ) and _only_ints(reads := [more["read"]] if "read" in more else []):
-            every = tuple((Position(first), Position(end)) for first, end in gaps)
-            read = next((LastRead(epoch, Position(end)) for epoch, end in reads), None)
-            return Position(offset), topic_id, every, bool(more.get("gone")), read
+        case [int() as offset, str() as topic_id, dict() as remarks]:
+            known = decode_body(_Remarks, remarks, "position", f"split {split!r}")
+            return Position(offset), topic_id, known.gaps, known.gone, known.read
     raise CheckpointCorrupted(f"split {split!r} has position {position!r}, which is no offset and topic id of Kafka's")
-
-
-def _only_ints(gaps: object) -> bool:
-    """Whether these are pairs of numbers, as `_value` writes them."""
-    pairs = gaps if isinstance(gaps, list) else [None]
-    return all(isinstance(pair, list) and list(map(type, pair)) == [int, int] for pair in pairs)
