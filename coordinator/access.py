@@ -158,7 +158,7 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
             expected = subtask_folder(message.checkpoint_id, message.snapshot.subtask)
             if message.snapshot.state.path != expected:
                 raise ProtocolViolation(f"an acknowledgement names state elsewhere than in {expected}")
-            if not all(isfinite(each) and each >= 0 for each in message.durations):
+            if not all(isfinite(duration) and duration >= 0 for duration in message.durations):
                 raise ProtocolViolation("an acknowledgement tells of a duration that is none")
             return message
         case Decline():

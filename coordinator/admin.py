@@ -64,7 +64,7 @@ class AdminService(AdminServicer):
         except Exception as error:  # noqa: BLE001
             abort_with(context, error)
         return pb.SubtasksResponse(
-            attempt=job.attempt, subtasks=[encode(each, pb.SubtaskDescription) for each in job.subtasks]
+            attempt=job.attempt, subtasks=[encode(subtask, pb.SubtaskDescription) for subtask in job.subtasks]
         )
 
     def TriggerCheckpoint(  # noqa: N802
@@ -285,6 +285,6 @@ def _response_of(event: _Outcome) -> pb.TriggerCheckpointResponse:
 
 
 def _encode_redacted(job: JobDescription) -> pb.JobDescription:
-    failures = tuple(replace(each, message=redact(each.message)) for each in job.failures)
+    failures = tuple(replace(failure, message=redact(failure.message)) for failure in job.failures)
     notes = tuple(map(redact, job.input_notes))
     return encode(replace(job, problem=redact(job.problem), failures=failures, input_notes=notes), pb.JobDescription)

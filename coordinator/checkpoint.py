@@ -174,7 +174,7 @@ class PendingCheckpoint:
         is_last = len(self._acks) + 1 == self.parallelism
         self.change(CheckpointEvent.ACKNOWLEDGED_BY_LAST if is_last else CheckpointEvent.ACKNOWLEDGED)
         self._acks[subtask] = ack
-        pre_commit, pause, write, store = (round(each, _DIGITS) for each in ack.durations)
+        pre_commit, pause, write, store = (round(duration, _DIGITS) for duration in ack.durations)
         since_trigger = now.monotonic_ms - self.triggered.monotonic_ms
         self._times[subtask] = SubtaskTimes(pre_commit, pause, write, store, since_trigger)
         return True

@@ -56,7 +56,7 @@ class History:
 
     def stored(self, aborted: tuple[AbortedCheckpoint, ...]) -> None:
         """These are in the ledger now."""
-        self.unstored = tuple(each for each in self.unstored if each not in aborted)
+        self.unstored = tuple(checkpoint for checkpoint in self.unstored if checkpoint not in aborted)
 
 
 def _aborted(failure: FailedCheckpoint) -> AbortedCheckpoint:

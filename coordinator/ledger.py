@@ -166,7 +166,9 @@ class Ledger:
         return frozenset(later).union(*self._named.values())
 
     def _named_by(self, checkpoint_id: CheckpointId) -> frozenset[str]:
-        states = [each.state for each in self.metadata(checkpoint_id).snapshots if each.state.manifest is not None]
+        states = [
+            snapshot.state for snapshot in self.metadata(checkpoint_id).snapshots if snapshot.state.manifest is not None
+        ]
         paths = [manifest_of(state.path) for state in states]
         stored = zip(states, paths, self._store.get_all(paths), strict=True)
         manifests = (Manifest.acknowledged(data, state, f"{self._job}/{path}") for state, path, data in stored)

@@ -19,15 +19,15 @@ def to_forget(
     same reason; the `restored` one, which the next attempt starts from too if this one completes none; and those that
     healed subtasks of any of these are restored from, since it can be restored only with them.
     """
-    confirmed = [each.checkpoint_id for each in completed if not each.outstanding]
+    confirmed = [checkpoint.checkpoint_id for checkpoint in completed if not checkpoint.outstanding]
     needed_from = confirmed[-1] if confirmed else NO_CHECKPOINT
-    ordinary = [each.checkpoint_id for each in completed if not each.record.kind.is_savepoint]
+    ordinary = [checkpoint.checkpoint_id for checkpoint in completed if not checkpoint.record.kind.is_savepoint]
     candidates = {each for each in ordinary[: max(len(ordinary) - retained, 0)] if each < needed_from}
-    candidates -= {restored, *(each.checkpoint_id for each in completed if each.globally_outstanding)}
-    for each in reversed(completed):
+    candidates -= {restored, *(checkpoint.checkpoint_id for checkpoint in completed if checkpoint.globally_outstanding)}
+    for checkpoint in reversed(completed):
         # Bases are earlier than what is restored from them, so one pass from the newest finds all.
-        if each.checkpoint_id not in candidates:
-            candidates.difference_update(each.bases.values())
+        if checkpoint.checkpoint_id not in candidates:
+            candidates.difference_update(checkpoint.bases.values())
     return tuple(sorted(candidates))
 
 
@@ -35,19 +35,20 @@ def needed_because(
     completed: Sequence[CompletedCheckpoint], checkpoint_id: CheckpointId, restored: CheckpointId = NO_CHECKPOINT
 ) -> str:
     """Say why a checkpoint can't be deleted although a person asks for it; nothing if it can."""
-    ids = [each.checkpoint_id for each in completed]
+    ids = [checkpoint.checkpoint_id for checkpoint in completed]
     if checkpoint_id not in ids:
         return f"it is not a completed one; there are: {', '.join(map(str, ids)) or 'none'}"
     if checkpoint_id == ids[-1]:
         return "it is the newest, from which the job goes on"
     if checkpoint_id == restored:
         return "the running attempt was restored from it, and has completed none of its own yet"
-    for each in completed:
-        if checkpoint_id == each.checkpoint_id and each.globally_outstanding:
+    for checkpoint in completed:
+        if checkpoint_id == checkpoint.checkpoint_id and checkpoint.globally_outstanding:
             return "its output is still to be committed by a global committer, which a run of the job does"
-        if checkpoint_id in each.bases.values():
-            return f"checkpoint {each.checkpoint_id} can't be restored without it: lost output is written again from it"
-    confirmed = [each.checkpoint_id for each in completed if not each.outstanding]
+        if checkpoint_id in checkpoint.bases.values():
+            needs = checkpoint.checkpoint_id
+            return f"checkpoint {needs} can't be restored without it: lost output is written again from it"
+    confirmed = [checkpoint.checkpoint_id for checkpoint in completed if not checkpoint.outstanding]
     if checkpoint_id >= (confirmed[-1] if confirmed else NO_CHECKPOINT):
         return "output of later checkpoints is not committed yet, and may have to be written again from it"
     return ""

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 def refuse_broadcasts(job: str, operators: Sequence[Operator]) -> None:
     """Refuse a broadcast table behind what can't be run so, or on a source that something else reads, too."""
     fed = feeding_broadcasts(operators)
-    sources = {each.id for each in operators if isinstance(each.operation, Source) and each.id in fed}
+    sources = {operator.id for operator in operators if isinstance(operator.operation, Source) and operator.id in fed}
     # A join takes no records of the table that it looks into.
-    taking = [each for each in operators if not isinstance(each.operation, KeepBroadcast)]
-    for each in operators:
-        if each.id in fed and (not _may_feed(each.operation) or each.behind is not None):
+    taking = [operator for operator in operators if not isinstance(operator.operation, KeepBroadcast)]
+    for operator in operators:
+        if operator.id in fed and (not _may_feed(operator.operation) or operator.behind is not None):
             raise ConfigurationError(
-                f"job {job!r}: {each.id}, {each}, can't stand before a broadcast table, which every subtask makes for "
-                "itself, from the beginning: make it of a source with map, filter, flat_map and peek behind that, and "
-                "let another job write what takes more to a topic"
+                f"job {job!r}: {operator.id}, {operator}, can't stand before a broadcast table, which every subtask "
+                "makes for itself, from the beginning: make it of a source with map, filter, flat_map and peek behind "
+                "that, and let another job write what takes more to a topic"
             )
-        if each.id not in fed and (shared := sorted(sources & feeding(taking, (each.id,)))):
+        if operator.id not in fed and (shared := sorted(sources & feeding(taking, (operator.id,)))):
             raise ConfigurationError(
-                f"job {job!r}: {shared[0]!r} is read by every subtask, for a broadcast table, and {each.id}, {each}, "
-                "takes its records too: read the topic for that by a source of its own"
+                f"job {job!r}: {shared[0]!r} is read by every subtask, for a broadcast table, and {operator.id}, "
+                f"{operator}, takes its records too: read the topic for that by a source of its own"
             )
-        if isinstance(each.operation, Source) and each.id in fed:
-            each.operation.from_beginning()
-            _refuse_dead_letters(job, each)
+        if isinstance(operator.operation, Source) and operator.id in fed:
+            operator.operation.from_beginning()
+            _refuse_dead_letters(job, operator)
 
 
 def _refuse_dead_letters(job: str, source: Operator) -> None:

@@ -143,8 +143,8 @@ class JobPlanner(SourcePlanner):
     def added(self, read: Sequence[Split]) -> list[Split]:
         added = self._new(read, is_read=True)
         # A topic that had gone and is back is found as new, and was kept as it was read before.
-        again = {(each.source, each.id) for each in added}
-        refuse_read_twice(self._job, [*(each for each in read if (each.source, each.id) not in again), *added])
+        again = {(split.source, split.id) for split in added}
+        refuse_read_twice(self._job, [*(split for split in read if (split.source, split.id) not in again), *added])
         return added
 
     def left_out(self, read: Sequence[Split]) -> list[Split]:
@@ -194,7 +194,7 @@ class JobPlanner(SourcePlanner):
     def standing(self) -> tuple[str, FollowerStanding]:
         """Say how far the followers of all sources are, though they are not one."""
         every = self._followers()
-        return ", ".join(dict.fromkeys(each.name for each in every)), _combined_standing(every)
+        return ", ".join(dict.fromkeys(follower.name for follower in every)), _combined_standing(every)
 
     def close(self) -> None:
         self._closing.close()
@@ -204,7 +204,7 @@ class JobPlanner(SourcePlanner):
 
 
 def _of(operator: str, splits: Sequence[Split]) -> list[Split]:
-    return [each for each in splits if each.source == operator]
+    return [split for split in splits if split.source == operator]
 
 
 class JobFollower(Follower):
@@ -346,9 +346,9 @@ class JobCommitter(Committer):
         return [name for committer in self._committers.values() for name in committer.abort_lingering()]
 
     def compare(self, known: Sequence[KnownOutput]) -> None:
-        is_renamed = len(self._committers) == len({each.group for each in known}) == 1
+        is_renamed = len(self._committers) == len({output.group for output in known}) == 1
         for group, committer in self._committers.items():
-            if own := [each for each in known if is_renamed or each.group == group]:
+            if own := [output for output in known if is_renamed or output.group == group]:
                 committer.compare(own)
 
     def close(self) -> None:
@@ -383,6 +383,6 @@ def refuse_read_twice(job: str, splits: Iterable[Split]) -> None:
 
 
 def _combined_standing(followers: Iterable[Follower]) -> FollowerStanding:
-    every = [each.standing() for each in followers]
+    every = [follower.standing() for follower in followers]
     witnessed = max((each.witnessed for each in every), default=NOTHING_WITNESSED)
     return FollowerStanding(witnessed, tuple(held for each in every for held in each.ahead))

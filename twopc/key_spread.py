@@ -66,7 +66,7 @@ def _two_ways(samples: Sequence[KeySample]) -> str | None:
 
 
 def _ways(samples: Iterable[KeySample]) -> str:
-    return ", ".join(f"{each.input}: {' or '.join(sorted(each.ways))}" for each in samples if each.ways)
+    return ", ".join(f"{sample.input}: {' or '.join(sorted(sample.ways))}" for sample in samples if sample.ways)
 
 
 def _shown(key: bytes) -> str:

@@ -65,7 +65,7 @@ def refuse_uneven(
         for split in every:
             if split.source in sources:
                 numbers.setdefault(input_of(split), set()).add(split.partition)
-        if len({len(each) for each in numbers.values()}) > 1:
+        if len({len(number) for number in numbers.values()}) > 1:
             listed = ", ".join(f"{name}: {len(each)}" for name, each in sorted(numbers.items()))
             raise ConfigurationError(
                 f"job {job!r}: {operator!r} keeps a state for each key, and the inputs that meet there have different "

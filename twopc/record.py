@@ -273,7 +273,9 @@ class Batch:
             [value for part in parts for value in part.values],
             None if all(part._keys is None for part in parts) else [key for part in parts for key in part.keys],
             None if all(part._timestamps is None for part in parts) else [t for part in parts for t in part.timestamps],
-            None if all(part._headers is None for part in parts) else [each for part in parts for each in part.headers],
+            None
+            if all(part._headers is None for part in parts)
+            else [header for part in parts for header in part.headers],
             [
                 (start + before, error)
                 for start, part in zip(starts, parts, strict=False)

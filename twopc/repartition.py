@@ -65,14 +65,14 @@ def add_key_by(
     ends = _ends(builder.name, name, before, through)
     keyed = builder.add(step, (at,), name)
     written = builder.append(Operator(f"{name}-sink", (keyed,), ends.sink))
-    policy = sources[0].on_error if all(each.on_error == sources[0].on_error for each in sources) else otherwise
+    policy = sources[0].on_error if all(source.on_error == sources[0].on_error for source in sources) else otherwise
     return builder.append(Operator(f"{name}-source", (), ends.source, policy, behind=written))
 
 
 def _before(operators: Sequence[Operator], at: str) -> list[Operator]:
     """Return all operators that a record may have come through to this port, in the order of the job."""
     last = Port.parse(at).operator
-    return [*reversed(list(upstream(operators, last))), *(each for each in operators if each.id == last)]
+    return [*reversed(list(upstream(operators, last))), *(operator for operator in operators if operator.id == last)]
 
 
 def _keeps_values(operation: Operation) -> bool:
@@ -80,8 +80,8 @@ def _keeps_values(operation: Operation) -> bool:
 
 
 def _ends(job: str, name: str, before: Sequence[Operator], through: Repartition) -> RepartitionConnectors:
-    sources = tuple(each.operation for each in before if isinstance(each.operation, Source))
-    unchanged = all(_keeps_values(each.operation) for each in before)
+    sources = tuple(operator.operation for operator in before if isinstance(operator.operation, Source))
+    unchanged = all(_keeps_values(operator.operation) for operator in before)
     wanted = replace(through, sources=sources, unchanged=unchanged)
     for source in sources:
         if (ends := source.repartitioned(wanted)) is not None:

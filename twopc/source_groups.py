@@ -27,13 +27,13 @@ def source_groups(definition: JobDefinition) -> tuple[tuple[str, ...], ...]:
     in_order = sorted(definition.sources, key=lambda source: source not in tabled)
     alone = {sources[0] for sources in timed if len(sources) == 1 and len(definition.sources[sources[0]].inputs) != 1}
     groups = [each for each in together if len(each) > 1 or each <= alone]
-    return tuple(tuple(source for source in in_order if source in each) for each in groups)
+    return tuple(tuple(source for source in in_order if source in group) for group in groups)
 
 
 def event_times(definition: JobDefinition) -> dict[str, Callable[[Any], Any]]:
     """Return what extracts the event time from a value, of each source that has such a function."""
     return {
-        each.inputs[0]: each.operation.function
-        for each in definition.operators
-        if isinstance(each.operation, AssignTimestamps)
+        operator.inputs[0]: operator.operation.function
+        for operator in definition.operators
+        if isinstance(operator.operation, AssignTimestamps)
     }

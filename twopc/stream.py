@@ -300,7 +300,7 @@ class Stream:
 
     def side_output(self, name: str) -> Stream:
         """Return the stream of what the processor before it puts out with `context.output(name, record)`."""
-        made_by = next((each.operation for each in self._job.operators if each.id == self._at), None)
+        made_by = next((operator.operation for operator in self._job.operators if operator.id == self._at), None)
         if not isinstance(made_by, Process):
             raise ConfigurationError(
                 f"job {self._job.name!r}: only what process makes has side outputs: process(...).side_output(...)"

@@ -263,8 +263,8 @@ def test_records_that_went_wrong_are_shown_by_source_and_operator(site: Site) ->
     assert [word for word in told.split() if word in shown] == shown
     figures = ask("jobs", "show", JOB, *site.service)["subtasks"][0]["progress"]["figures"]
     assert figures == {
-        RECORDS_SKIPPED.name: [[["orders", "map(priced)"], 1]],
-        DEAD_LETTERS.name: [[["orders", "map(priced)"], 10]],
+        RECORDS_SKIPPED.name: [{"labels": ["orders", "map(priced)"], "value": 1}],
+        DEAD_LETTERS.name: [{"labels": ["orders", "map(priced)"], "value": 10}],
     }
 
 

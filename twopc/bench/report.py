@@ -46,7 +46,7 @@ def _by_end(result: BenchResult) -> dict[str, str]:
 def text(result: BenchResult, compared: Sequence[Comparison] = (), differ: Mapping[str, str] = _ALIKE) -> str:
     """Return the report of a terminal; `differ` is what was not the same in the runs that are compared."""
     rows = list(figures(result).items())
-    rows += [(f"vs before: {each.name}", _compared(each)) for each in compared]
+    rows += [(f"vs before: {comparison.name}", _compared(comparison)) for comparison in compared]
     rows += [(f"not alike: {name}", values) for name, values in differ.items()]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)

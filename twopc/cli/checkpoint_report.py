@@ -113,7 +113,9 @@ def _where(state: StateHandle, entry: CheckpointEntry) -> dict[str, Any]:
 def summary_table(summaries: Iterable[dict[str, Any]]) -> Table:
     """Return checkpoints, one a row."""
     heads = ("job", "id", "kind", "label", "acknowledged at", "duration", "size", "subtasks", "transactions")
-    return table(None, heads, [_damaged_row(each) if each["damage"] else _summary_row(each) for each in summaries])
+    return table(
+        None, heads, [_damaged_row(summary) if summary["damage"] else _summary_row(summary) for summary in summaries]
+    )
 
 
 def _damaged_row(summary: dict[str, Any]) -> tuple[str, ...]:
@@ -167,7 +169,7 @@ def stood(offset_statuses: Iterable[OffsetStatus]) -> list[dict[str, Any]]:
             "end": each.end,
             "behind": each.behind,
         }
-        for each in sorted(offset_statuses, key=lambda each: each.partition)
+        for each in sorted(offset_statuses, key=lambda status: status.partition)
     ]
 
 
@@ -181,12 +183,12 @@ def standing_table(offset_statuses: Iterable[dict[str, Any]]) -> Iterable[Table]
     """The status of positions at the brokers; nothing where nobody was asked."""
     rows = [
         (
-            each["topic"],
-            str(each["partition"]),
-            each["verdict"],
-            *("-" if each[name] is None else f"{each[name]:,}" for name in ("first", "end", "behind")),
+            status["topic"],
+            str(status["partition"]),
+            status["verdict"],
+            *("-" if status[name] is None else f"{status[name]:,}" for name in ("first", "end", "behind")),
         )
-        for each in offset_statuses
+        for status in offset_statuses
     ]
     if rows:
         yield table("Input now", ("topic", "partition", "position is", "first offset", "end", "behind"), rows)
@@ -204,32 +206,32 @@ def detail_tables(snapshots: Iterable[dict[str, Any]]) -> Iterable[Table]:
         ("subtask", "split", "position", "input"),
         [
             (
-                str(each["subtask"]),
+                str(row["subtask"]),
                 position["split"],
                 _number_text(position["position"]),
-                "read to the end" if each["finished"] else "goes on",
+                "read to the end" if row["finished"] else "goes on",
             )
-            for each in rows
-            for position in each["positions"]
+            for row in rows
+            for position in row["positions"]
         ],
     )
     gaps = [
         (position["split"], f"{first:,}", f"{end - 1:,}", f"{end - first:,}")
-        for each in rows
-        for position in each["positions"]
+        for row in rows
+        for position in row["positions"]
         for first, end in position["gaps"]
     ]
     if gaps:
         yield table("Given up: deleted before it was read", ("split", "from", "to", "offsets"), gaps)
     transactions = [
-        (str(each["subtask"]), committable["name"], str(committable["checkpoint_id"]), committable["state"])
-        for each in rows
-        for committable in each["committables"]
+        (str(row["subtask"]), committable["name"], str(committable["checkpoint_id"]), committable["state"])
+        for row in rows
+        for committable in row["committables"]
     ]
     if transactions:
         yield table("Transactions", ("subtask", "name", "of checkpoint", "state"), transactions)
     yield table(
         "Snapshots",
         ("subtask", "state in", "size"),
-        [(str(each["subtask"]), each["state"]["path"], size_text(each["state"]["size_bytes"])) for each in rows],
+        [(str(row["subtask"]), row["state"]["path"], size_text(row["state"]["size_bytes"])) for row in rows],
     )

@@ -66,16 +66,18 @@ def _print(examined: list[Examination]) -> None:
     heads = ("job", "checkpoints", "files", "size", "wrong", "left over")
     rows = [
         (
-            each.job,
-            ", ".join(map(str, each.checkpoints)) or "none",
-            f"{each.files:,}",
-            size_text(each.size_bytes),
-            str(len(each.findings) or "nothing"),
-            str(len(each.left_over) or "nothing"),
+            examination.job,
+            ", ".join(map(str, examination.checkpoints)) or "none",
+            f"{examination.files:,}",
+            size_text(examination.size_bytes),
+            str(len(examination.findings) or "nothing"),
+            str(len(examination.left_over) or "nothing"),
         )
-        for each in examined
+        for examination in examined
     ]
     print_tables([table(None, heads, rows)])
-    wrong = [(finding.file, finding.problem, finding.message) for each in examined for finding in each.findings]
+    wrong = [
+        (finding.file, finding.problem, finding.message) for examination in examined for finding in examination.findings
+    ]
     if wrong:
         print_tables([table("Wrong files", ("file", "is", "because"), wrong)])

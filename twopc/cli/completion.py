@@ -31,7 +31,7 @@ Offer = tuple[str, str]
 
 def one_of(*offers: str | Offer) -> Callable[[str], list[Offer]]:
     """Offer these values, each alone or with what it means."""
-    pairs = [(each, "") if isinstance(each, str) else each for each in offers]
+    pairs = [(offer, "") if isinstance(offer, str) else offer for offer in offers]
 
     def complete(incomplete: str) -> list[Offer]:
         return [pair for pair in pairs if pair[0].startswith(incomplete)]
@@ -71,7 +71,7 @@ def _jobs(store: CheckpointStore) -> Iterator[Offer]:
     from twopc.driver.discovery import find_all
     from twopc.storage.store import jobs_in
 
-    running = {each.job for each in find_all(store)}
+    running = {announcement.job for announcement in find_all(store)}
     kept = set(jobs_in(store))
     for name in sorted(running | kept):
         yield name, "runs" if name in running else ""

@@ -27,16 +27,16 @@ def jobs_table(jobs: Iterable[JobSummary]) -> Table:
         heads,
         [
             (
-                each.job,
-                each.phase,
-                str(each.attempt or ""),
-                f"{each.attached} of {each.parallelism}",
-                str(each.newest_checkpoint_id or ""),
-                moment(each.newest_completed_ms) if each.newest_completed_ms else "",
-                f"{each.record_errors:,}" if each.record_errors else "",
-                each.problem,
+                job.job,
+                job.phase,
+                str(job.attempt or ""),
+                f"{job.attached} of {job.parallelism}",
+                str(job.newest_checkpoint_id or ""),
+                moment(job.newest_completed_ms) if job.newest_completed_ms else "",
+                f"{job.record_errors:,}" if job.record_errors else "",
+                job.problem,
             )
-            for each in jobs
+            for job in jobs
         ],
     )
 
@@ -59,7 +59,10 @@ def job_tables(job: JobDescription) -> Iterator[Table]:
         yield table(
             "Records that went wrong, in this attempt",
             ("source", "in", "skipped", "dead letters"),
-            [(each.source, each.operator, f"{each.skipped:,}", f"{each.dead_letters:,}") for each in job.record_errors],
+            [
+                (error.source, error.operator, f"{error.skipped:,}", f"{error.dead_letters:,}")
+                for error in job.record_errors
+            ],
         )
     yield _checkpoints(job)
     if job.failures:
@@ -68,15 +71,22 @@ def job_tables(job: JobDescription) -> Iterator[Table]:
             "Failed checkpoints: the last ten",
             heads,
             [
-                (str(each.checkpoint_id or "-"), each.kind, each.label, moment(each.time_ms), each.reason, each.message)
-                for each in job.failures
+                (
+                    str(failure.checkpoint_id or "-"),
+                    failure.kind,
+                    failure.label,
+                    moment(failure.time_ms),
+                    failure.reason,
+                    failure.message,
+                )
+                for failure in job.failures
             ],
         )
 
 
 def _subtasks(subtasks: Iterable[SubtaskDescription]) -> Table:
     heads = ("subtask", "process", "in", "out", "lag", "open transaction", "pre-committed", "committed up to")
-    return table("Subtasks", heads, [_subtask(each) for each in subtasks])
+    return table("Subtasks", heads, [_subtask(subtask) for subtask in subtasks])
 
 
 def _subtask(subtask: SubtaskDescription) -> tuple[str, ...]:
@@ -106,15 +116,15 @@ def _outstanding(kept: KeptCheckpoint) -> str:
 def _checkpoints(job: JobDescription) -> Table:
     kept = [
         (
-            str(each.checkpoint_id),
-            each.kind,
-            each.label,
-            f"completed at {moment(each.completed_ms)}",
-            f"{each.completed_ms - each.triggered_ms:,} ms",
-            size_text(each.size_bytes),
-            _outstanding(each),
+            str(checkpoint.checkpoint_id),
+            checkpoint.kind,
+            checkpoint.label,
+            f"completed at {moment(checkpoint.completed_ms)}",
+            f"{checkpoint.completed_ms - checkpoint.triggered_ms:,} ms",
+            size_text(checkpoint.size_bytes),
+            _outstanding(checkpoint),
         )
-        for each in job.kept
+        for checkpoint in job.kept
     ]
     in_flight = [
         (
@@ -129,7 +139,8 @@ def _checkpoints(job: JobDescription) -> Table:
         for each in job.in_flight
     ]
     waiting = [
-        ("-", each.kind, each.label, f"waiting since {moment(each.asked_ms)}", "", "", "") for each in job.queued
+        ("-", request.kind, request.label, f"waiting since {moment(request.asked_ms)}", "", "", "")
+        for request in job.queued
     ]
     heads = ("id", "kind", "label", "state", "duration", "size", "transactions")
     return table("Checkpoints", heads, [*kept, *in_flight, *waiting])

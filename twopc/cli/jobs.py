@@ -134,5 +134,5 @@ def _jobs(options: CoordinatorOptions) -> list[JobSummary]:
     found: list[JobSummary] = []
     for announcement in find_all(options.store):
         with connect(announcement) as client:
-            found.extend(each for each in client.jobs() if each.job == announcement.job)
+            found.extend(job for job in client.jobs() if job.job == announcement.job)
     return found

@@ -200,7 +200,7 @@ def diff(
             print_array(map(change_row, difference))
             typer.echo(f",\n{json.dumps(totals_of(difference))[1:]}")
         else:
-            _print_lines(difference, [position_line(each) for each in moved])
+            _print_lines(difference, [position_line(row) for row in moved])
     if any(difference.counts.values()):
         raise typer.Exit(1)
 

@@ -37,12 +37,12 @@ def sizes_table(sizes: Iterable[Row], title: str | None = None) -> Table:
     """Return how many keys and bytes each state has, one state a row."""
     rows = [
         (
-            str(StateName(each["operator"], each["state"])),
-            each["serde"] or "not known",
-            f"{each['keys']:,}",
-            size_text(each["size_bytes"]),
+            str(StateName(size["operator"], size["state"])),
+            size["serde"] or "not known",
+            f"{size['keys']:,}",
+            size_text(size["size_bytes"]),
         )
-        for each in sizes
+        for size in sizes
     ]
     return table(title, ("state", "serde", "keys", "size"), rows)
 
@@ -50,8 +50,8 @@ def sizes_table(sizes: Iterable[Row], title: str | None = None) -> Table:
 def entry_table(entries: Iterable[StateEntry]) -> Table:
     """Return stored values with state, partition number and key, one a row."""
     rows = [
-        (_shown(str(each.state)), _place(each), "" if each.partition is None else _key(each), _value(each))
-        for each in entries
+        (_shown(str(entry.state)), _place(entry), "" if entry.partition is None else _key(entry), _value(entry))
+        for entry in entries
     ]
     return table(None, ("state", "partition", "key", "value"), rows)
 

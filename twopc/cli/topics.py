@@ -45,7 +45,7 @@ def list_topics(
     Example: twopc topics list -b 127.0.0.1:9092 -o json
     """
     with cluster.client() as client:
-        topics = [each for each in client.describe_topics() if internal or not each.internal]
+        topics = [topic for topic in client.describe_topics() if internal or not topic.internal]
     rows = [_described(each, offsets) for each, offsets in zip(topics, _offsets(cluster, topics), strict=True)]
     if output is Output.JSON:
         typer.echo(json.dumps(rows))
@@ -186,14 +186,14 @@ def _setting(text: str) -> tuple[str, str]:
 def _offsets(cluster: Cluster, topics: Sequence[TopicDescription]) -> Iterator[int]:
     """The number of offsets that each topic holds, for a read_committed reader."""
     partitions = {
-        each.name: [TopicPartition(each.name, number) for number in range(each.partitions)] for each in topics
+        topic.name: [TopicPartition(topic.name, number) for number in range(topic.partitions)] for topic in topics
     }
     everything = [partition for each in partitions.values() for partition in each]
     with cluster.client() as client:
         firsts: Mapping[TopicPartition, Position] = client.offsets(dict.fromkeys(everything, EARLIEST))
         ends = client.offsets(dict.fromkeys(everything, LATEST))
-    for each in topics:
-        yield sum(ends[partition] - firsts[partition] for partition in partitions[each.name])
+    for topic in topics:
+        yield sum(ends[partition] - firsts[partition] for partition in partitions[topic.name])
 
 
 def _described(topic: TopicDescription, offsets: int) -> dict[str, Any]:

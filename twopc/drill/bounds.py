@@ -67,7 +67,7 @@ class Bounds:
         partition, offset = place
         if partition in self.later and offset >= self.later[partition]:
             return Side.AFTER
-        own = [self.reached.get((self.readers.get(each, SubtaskIndex(-1)), partition)) for each in sources]
+        own = [self.reached.get((self.readers.get(source, SubtaskIndex(-1)), partition)) for source in sources]
         known = [each for each in own if each is not None]
         if len(known) < len(own) or not known:
             return Side.OPEN
@@ -87,8 +87,8 @@ def bounds_of(metadata: CheckpointMetadata, held: Sequence[PreparedTransaction],
                 doubtful.add(partition)
             else:
                 reached[prepared.subtask, partition] = max(end, reached.get((prepared.subtask, partition), end))
-    began_ms = max((each.start_ms for each in held), default=0)
-    last = [each for each in held if each.checkpoint_id == metadata.checkpoint_id]
+    began_ms = max((transaction.start_ms for transaction in held), default=0)
+    last = [transaction for transaction in held if transaction.checkpoint_id == metadata.checkpoint_id]
     later = {
         partition: min(
             (first for each in last if (first := _first_after(each, partition, own)) is not None), default=None

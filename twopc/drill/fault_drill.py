@@ -122,10 +122,10 @@ class _Drill:
         self._job = DrillJob.of(definition, settings, plan.access if broker is None else {})
         sinks = self._job.connectors.sinks.values()
         self._cluster = next(iter(self._job.outputs.values()))
-        transactional = any(each.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE for each in sinks)
+        transactional = any(sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE for sink in sinks)
         kinds = choices(own_broker=broker is not None, transactional=transactional)
         self._faults: FaultPlan = draw(plan.seed, plan.faults, kinds, transactional=transactional)
-        if broker is not None and any(each.kind is Kind.EXPIRE_TRANSACTION for each in self._faults.faults):
+        if broker is not None and any(fault.kind is Kind.EXPIRE_TRANSACTION for fault in self._faults.faults):
             broker.let_transactions_expire()
         a_checkpoint = max(SECONDS_A_CHECKPOINT, INTERVALS_A_CHECKPOINT * settings.checkpoint_interval_ms / 1000)
         self._pace_seconds = a_checkpoint * (self._faults.last_checkpoint + 2)
@@ -140,7 +140,7 @@ class _Drill:
             self._tell("filling the scratch input")
             self._records = self._fill()
             made = self._compute_expected("expected")
-            partitions = 1 + max(each.partition for each in made.ends)
+            partitions = 1 + max(end.partition for end in made.ends)
             # Those of its own the job makes itself.
             for topic in sorted(set(self._outputs) - self._job.own_topics):
                 create_scratch_topic(self._cluster, topic, partitions)
@@ -183,7 +183,7 @@ class _Drill:
 
     @property
     def _outputs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(topic for each in self._job.connectors.sinks.values() for topic in each.outputs))
+        return tuple(dict.fromkeys(topic for sink in self._job.connectors.sinks.values() for topic in sink.outputs))
 
     def _fill(self) -> int:
         """Fill the scratch inputs, each with its share; return how many records they have together."""

@@ -134,11 +134,13 @@ class DrillJob:
         """Ask how these positions stand to what the brokers have of their topics, in order."""
         statuses: dict[TopicPartition, OffsetStatus] = {}
         for key, cluster in self.inputs.items():
-            own = [each for each in held if each.partition.topic in self.connectors.sources[key].topics]
+            own = [position for position in held if position.partition.topic in self.connectors.sources[key].topics]
             with cluster.client() as client:
                 found = call_with_retry(partial(offset_statuses, client, own), PATIENCE_SECONDS)
             statuses |= {each.partition: each for each in found}
-        return [statuses.get(each.partition, OffsetStatus(each.partition, Readability.GONE)) for each in held]
+        return [
+            statuses.get(position.partition, OffsetStatus(position.partition, Readability.GONE)) for position in held
+        ]
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:

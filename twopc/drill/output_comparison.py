@@ -113,9 +113,9 @@ class TopicVerdict:
 
 def check_of(name: str, every: Sequence[TopicVerdict], held: str) -> Check:
     """Return the verdicts on outputs as one check; what a sink does not promise to keep out is told."""
-    counts = merged("", [each.verdict for each in every]).counts
+    counts = merged("", [verdict.verdict for verdict in every]).counts
     listing = ", ".join(f"{count} {kind.value}" for kind, count in counts.items())
-    findings = [finding for each in every for finding in each.wrong]
+    findings = [finding for verdict in every for finding in verdict.wrong]
     if listing and not findings:
         return Check(name, CheckVerdict.HELD, f"{held}; besides {listing}, which the sink does not rule out")
     return Check.of(name, findings, held=held, broken=f"of the output: {listing}")

@@ -53,7 +53,7 @@ class OwnTopic:
 
         Return behind how many records of each partition the scratch run writes its own.
         """
-        partitions = sum(each.topic == self.real for each in starts)
+        partitions = sum(start.topic == self.real for start in starts)
         create_scratch_topic(self.cluster, self.scratch, partitions, TOPIC_SETTINGS)
         writer, copied = TopicWriter(self.cluster), Counter[int]()
         for row in self._unread(metadata, starts):
@@ -72,7 +72,7 @@ class OwnTopic:
 
     def _unread(self, metadata: CheckpointMetadata, starts: Ends) -> Iterator[Row]:
         log = TopicLog(self.cluster)
-        ends = high_watermarks(self.cluster, [each for each in starts if each.topic == self.real])
+        ends = high_watermarks(self.cluster, [start for start in starts if start.topic == self.real])
         ranges = {each: (starts[each], end) for each, end in ends.items()}
         lookup = log.lookup(ranges, ends)
         before = written_before(metadata, prepared_of(metadata.committables), lookup)
@@ -145,13 +145,13 @@ def on_scratch_topics(definition: JobDefinition, own: Sequence[OwnTopic]) -> Job
     connectors = KafkaConnectors.of(definition)
     return definition.replaced(
         {
-            each.source: kept_source(
-                connectors.sources[each.source],
-                each.scratch,
+            topic.source: kept_source(
+                connectors.sources[topic.source],
+                topic.scratch,
                 group=None,
-                servers=connectors.sources[each.source].bootstrap_servers,
+                servers=connectors.sources[topic.source].bootstrap_servers,
             )
-            for each in own
+            for topic in own
         }
     )
 
@@ -167,9 +167,10 @@ def written_before(
         partition: log.ended_before(metadata.acknowledged_ms)
         | {
             number
-            for each in prepared
-            if partition in each.partitions
-            and (number := log.begun(each.producer_id, each.producer_epoch, each.start_ms)) is not None
+            for transaction in prepared
+            if partition in transaction.partitions
+            and (number := log.begun(transaction.producer_id, transaction.producer_epoch, transaction.start_ms))
+            is not None
         }
         for partition, log in lookup.items()
     }

@@ -75,7 +75,7 @@ class OutputTopic:
         That may be more than is expected, where the job has written something twice.
         """
         span, enough = 2 * len(expected) + 1_000, required_of(expected, required) + len(expected)
-        began_ms = min((each.start_ms for each in self.prepared), default=None)
+        began_ms = min((transaction.start_ms for transaction in self.prepared), default=None)
         while True:
             part = {each: (max(first, Position(end - span)), end) for each, (first, end) in written.items()}
             lookup = self.log.lookup(part)
@@ -147,7 +147,7 @@ class RealOutput:
         return ALLOWED.get(self.topics[topic].guarantee)
 
     def _check_of(self, verdict: Verdict, compared: Sequence[_Comparison], left_out: str) -> Check:
-        once = [each for each in compared if Kind.DUPLICATED not in each.judged.allowed]
+        once = [comparison for comparison in compared if Kind.DUPLICATED not in comparison.judged.allowed]
         repeated = self.replay_range.repeated if once else ()
         if repeated and verdict.held:
             return Check(OUTPUT, CheckVerdict.BROKEN, "the job went back, and wrote output a second time", repeated)
@@ -155,7 +155,7 @@ class RealOutput:
             return Check.not_judged(
                 OUTPUT, "the job wrote nothing after this checkpoint: name an older one with --from"
             )
-        alike, by_value = sum(each.alike for each in once), sum(each.by_value for each in compared)
+        alike, by_value = sum(each.alike for each in once), sum(comparison.by_value for comparison in compared)
         if alike and verdict.held:
             return Check.not_judged(
                 OUTPUT,
@@ -169,7 +169,7 @@ class RealOutput:
             else "compared by position, from where the checkpoint's transactions ended"
         )
         held = f"{verdict.matched:,} records of {verdict.topic} are what the replay makes, {how}{left_out}"
-        check = check_of(OUTPUT, [each.judged for each in compared], held)
+        check = check_of(OUTPUT, [comparison.judged for comparison in compared], held)
         return replace(check, findings=(*check.findings, *repeated)) if repeated else check
 
     def _compare(self, topic: str, expected: Sequence[Expected], allowed: frozenset[Kind]) -> _Comparison:

@@ -112,19 +112,19 @@ def reads_again(notes: Iterable[ReadNote]) -> list[tuple[float, int]]:
 
 def figures_of(recoveries: Sequence[Recovery]) -> Mapping[str, float | None]:
     """Return the numbers that a report begins with."""
-    known = [each.seconds for each in recoveries if each.seconds is not None]
+    known = [recovery.seconds for recovery in recoveries if recovery.seconds is not None]
     return {
         "longest recovery, s": max(known) if known else None,
-        "records read again": float(sum(each.read_again for each in recoveries)),
+        "records read again": float(sum(recovery.read_again for recovery in recoveries)),
     }
 
 
 def judge_recovery(recoveries: Sequence[Recovery], most_seconds: float) -> Check:
     """Whether the job recovered from each in time."""
     late = [
-        f"late: {each.fault}: {'not over at the end' if each.seconds is None else f'{each.seconds:.1f} s'}"
-        for each in recoveries
-        if each.seconds is None or each.seconds > most_seconds
+        f"late: {recovery.fault}: {'not over at the end' if recovery.seconds is None else f'{recovery.seconds:.1f} s'}"
+        for recovery in recoveries
+        if recovery.seconds is None or recovery.seconds > most_seconds
     ]
     return Check.of(
         RECOVERY,

@@ -99,7 +99,7 @@ class Replay:
                 yield Check.not_judged(OUTPUT, "; ".join(self.job.unknown))
                 return
             real = RealOutput(self._topics(), self.metadata, self.replay_range)
-            yield real.judge(((each.topic, each.expected) for each in replayed.really), figures)
+            yield real.judge(((record.topic, record.expected) for record in replayed.really), figures)
 
     def _topics(self) -> dict[str, OutputTopic]:
         """The topics of the real output that are judged, by name."""
@@ -162,7 +162,7 @@ class Replay:
             )
             figures["records replayed"] = float(expected_output.records)
             if own:
-                ranges = {at: ends for each in own for at, ends in whole(each.cluster, [each.scratch]).items()}
+                ranges = {at: ends for topic in own for at, ends in whole(topic.cluster, [topic.scratch]).items()}
                 starts = {**self.replay_range.starts, **{at: first for at, (first, _) in ranges.items()}}
                 ends = {**self.replay_range.ends, **{at: end for at, (_, end) in ranges.items()}}
                 expected = list(beside.compute(job.inputs, starts, ends))
@@ -223,7 +223,7 @@ class Replay:
         if not outputs:
             return Check.not_judged(REPLAY, left_out)
         verdicts = [TopicVerdict(self._verdict(topic, sinks, replayed, begins)) for topic, sinks in outputs.items()]
-        matched = sum(each.verdict.matched for each in verdicts)
+        matched = sum(verdict.verdict.matched for verdict in verdicts)
         held = f"{replayed.records:,} records replayed, {matched:,} written, each exactly once"
         held += f" ({left_out})" if left_out else ""
         interruption = replayed.interruption

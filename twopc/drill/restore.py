@@ -120,13 +120,15 @@ class _Drill:
         except CheckpointCorrupted as error:
             self._note(Check(READABLE, CheckVerdict.BROKEN, f"{self._subject} can't be restored", (str(error),)))
             return self._result()
-        size = sum(each.state.size_bytes for each in metadata.snapshots)
+        size = sum(snapshot.state.size_bytes for snapshot in metadata.snapshots)
         held = f"{self._subject} is complete: every file of its {size:,} bytes is as it was stored"
         self._note(Check.of(READABLE, damages, held=held, broken=f"{self._subject} can't be restored"))
         self._settings = replace(self._settings, parallelism=self._plan.parallelism or metadata.parallelism)
         self._figures["checkpoint age (RPO), s"] = self._timeline.began - metadata.triggered_ms / 1000
         dropped = frozenset(self._settings.drop_inputs)
-        read = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
+        read = [
+            position for position in partition_positions(metadata.positions) if position.partition.topic not in dropped
+        ]
         self._note(judge_positions(read, self._job.offset_statuses(read)))
         self._note(judge_pending(found, self._job))
         if all(check.verdict is CheckVerdict.HELD for check in self._checks[:2]):

@@ -202,18 +202,18 @@ def repeated_input(checkpoints: Sequence[CheckpointMetadata]) -> Iterator[str]:
 
     No more than what is sure: where the attempt that went back began to read, a checkpoint that is gone may have known.
     """
-    ends = {held.partition: held for each in checkpoints for held in partition_positions(each.positions)}
+    ends = {held.partition: held for checkpoint in checkpoints for held in partition_positions(checkpoint.positions)}
     furthest: dict[TopicPartition, tuple[PartitionPosition, CheckpointMetadata]] = {}
-    for each in checkpoints:
-        for held in partition_positions(each.positions):
-            far, by = furthest.get(held.partition, (held, each))
+    for checkpoint in checkpoints:
+        for held in partition_positions(checkpoint.positions):
+            far, by = furthest.get(held.partition, (held, checkpoint))
             if far.topic_id == held.topic_id and held.position < far.position:
                 again = min(far.position, ends[held.partition].position)
                 if again > held.position:
                     yield (
                         f"repeated: checkpoint {by.checkpoint_id} of attempt {by.attempt} had {held.partition} up to "
-                        f"offset {far.position - 1}, and attempt {each.attempt} went back to {held.position} or "
+                        f"offset {far.position - 1}, and attempt {checkpoint.attempt} went back to {held.position} or "
                         f"before: readers see the output of offsets {held.position} to {again - 1} twice"
                     )
-                far, by = held, each
-            furthest[held.partition] = (held, each) if held.position >= far.position else (far, by)
+                far, by = held, checkpoint
+            furthest[held.partition] = (held, checkpoint) if held.position >= far.position else (far, by)

@@ -75,7 +75,8 @@ class ScratchPlanner(SourcePlanner):
         splits = map(PartitionSplit.from_split, self.planner.plan(restored, bounded))
         # A partition that was added since the end was fixed has none, and is not read.
         return [
-            replace(each, stop=max(each.start, self.ends.get(each.partition, each.start))).to_split() for each in splits
+            replace(split, stop=max(split.start, self.ends.get(split.partition, split.start))).to_split()
+            for split in splits
         ]
 
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:

@@ -58,7 +58,7 @@ class Version:
     @property
     def output(self) -> str | None:
         """Its topic; None where it has several, or a function chooses."""
-        topics = [each.topic for each in self.drilled.connectors.sinks.values()]
+        topics = [sink.topic for sink in self.drilled.connectors.sinks.values()]
         return topics[0] if len(topics) == 1 and isinstance(topics[0], str) else None
 
     @property
@@ -85,7 +85,7 @@ class Version:
                 raise ConfigurationError(f"{self.file}: {error}") from error
             try:
                 computed = expected_output.compute(self.drilled.inputs, restoration.starts, restoration.ends)
-                made = [(each.topic, each.expected) for each in computed]
+                made = [(record.topic, record.expected) for record in computed]
             except UserCodeError as error:
                 return VersionOutput(self.file, failure=str(error)), new
         return VersionOutput(self.file, made), new

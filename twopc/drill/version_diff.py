@@ -103,10 +103,10 @@ class _Example:
 
 def _first(examples: Iterable[_Example]) -> Iterator[str]:
     count = Counter[str]()
-    for each in sorted(examples):
-        count[each.kind] += 1
-        if count[each.kind] <= EXAMPLES:
-            yield each.text
+    for example in sorted(examples):
+        count[example.kind] += 1
+        if count[example.kind] <= EXAMPLES:
+            yield example.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,9 @@ class _Drill:
         dropped = frozenset(self._settings.drop_inputs)
         inputs = self._one.inputs
         refuse_unread_inputs(metadata, lambda split: input_of(split) in inputs, input_of, inputs, dropped)
-        held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
+        held = [
+            position for position in partition_positions(metadata.positions) if position.partition.topic not in dropped
+        ]
         ranges = self._ranges(metadata, dropped)
         at = {each.partition: each.position for each in held}
         starts = {each: at.get(each, first) for each, (first, _) in ranges.items()}
@@ -139,7 +141,9 @@ class _Drill:
                     f"--against: {self._other.file} reads topic {name!r} of another cluster than {self._one.file}: "
                     "see bootstrap_servers of its source"
                 )
-        held = [each for each in partition_positions(metadata.positions) if each.partition.topic not in dropped]
+        held = [
+            position for position in partition_positions(metadata.positions) if position.partition.topic not in dropped
+        ]
         check = judge_positions(held, self._one.drilled.offset_statuses(held))
         if check.verdict is not CheckVerdict.HELD:
             raise NotJudged(f"checkpoint {metadata.checkpoint_id}: {check.text}: {listed(check.findings)}")
@@ -151,7 +155,7 @@ class _Drill:
 
 
 def _failures(*outputs: VersionOutput) -> str:
-    return "; ".join(f"{each.version}: {each.failure}" for each in outputs)
+    return "; ".join(f"{output.version}: {output.failure}" for output in outputs)
 
 
 def _state_told(version: Version, dropped: frozenset[str], new: Sequence[str]) -> str:

@@ -52,4 +52,4 @@ def _past_loss(context: JobContext, error: GlobalCommitFailed) -> Script[None]:
 
 
 def _evidence(lost: list[Settled]) -> str:
-    return "; ".join(f"{each.committable.name}: {each.evidence}" for each in lost)
+    return "; ".join(f"{settled.committable.name}: {settled.evidence}" for settled in lost)

@@ -48,12 +48,12 @@ def rewritten(context: JobContext, started: StartedAttempt) -> Script[Checkpoint
     latest, restored = started.latest, started.restored
     if latest is None or restored is None or restored.checkpoint_id != latest.checkpoint_id:
         return restored
-    healed = [each for each in restored.snapshots if each not in latest.snapshots]
+    healed = [snapshot for snapshot in restored.snapshots if snapshot not in latest.snapshots]
     gone = (yield from do(FindUnreadable(context, _positions(healed)))) if healed else {}
     missed = [each for each in healed if missing_input([each], gone)]
     if not missed:
         return restored
-    own = {each.subtask: each for each in latest.snapshots}
+    own = {snapshot.subtask: snapshot for snapshot in latest.snapshots}
     concerned = [own[each.subtask] for each in missed]
     names = [item.name for each in concerned for item in each.committables if item.name in started.lost]
     lost = f"Lost: {', '.join(names)}. {_input_of(concerned)}"
@@ -66,7 +66,7 @@ def rewritten(context: JobContext, started: StartedAttempt) -> Script[Checkpoint
     yield SettleLoss(context, latest.checkpoint_id, tuple(names), {}, message)
     yield Log(logging.WARNING, f"the loss of output of checkpoint {latest.checkpoint_id} is {message}")
     subtasks = {each.subtask for each in missed}
-    kept = tuple(own[each.subtask] if each.subtask in subtasks else each for each in restored.snapshots)
+    kept = tuple(own[snapshot.subtask] if snapshot.subtask in subtasks else snapshot for snapshot in restored.snapshots)
     return replace(restored, snapshots=kept)
 
 
@@ -75,7 +75,9 @@ def heal(context: JobContext, started: StartedAttempt, settled: Sequence[Settled
     latest = started.latest
     assert latest is not None, "something of it was settled"
     losers = {item.committable.subtask for item in settled if item.outcome is Outcome.LOST}
-    candidates = [each for metadata in started.earlier for each in metadata.snapshots if each.subtask in losers]
+    candidates = [
+        snapshot for metadata in started.earlier for snapshot in metadata.snapshots if snapshot.subtask in losers
+    ]
     gone = yield from do(FindUnreadable(context, _positions(candidates)))
     planned = _planned(started, settled, gone)
     held = tuple(item.committable for item in settled if item.outcome is Outcome.HELD)
@@ -108,7 +110,7 @@ def accept(context: JobContext, latest: CheckpointMetadata, settled: Sequence[Se
 
 
 def _positions(snapshots: Iterable[SubtaskSnapshot]) -> tuple[SplitPosition, ...]:
-    return tuple(dict.fromkeys(position for each in snapshots for position in each.positions))
+    return tuple(dict.fromkeys(position for snapshot in snapshots for position in snapshot.positions))
 
 
 def _planned(
@@ -124,11 +126,11 @@ def _loss_text(latest: CheckpointMetadata, settled: Sequence[Settled]) -> str:
     lost = [item for item in settled if item.outcome is Outcome.LOST]
     subtasks = {item.committable.subtask for item in lost}
     evidence = "; ".join(f"{item.committable.name}: {item.evidence}" for item in lost)
-    return f"Lost: {evidence}. {_input_of([each for each in latest.snapshots if each.subtask in subtasks])}"
+    return f"Lost: {evidence}. {_input_of([snapshot for snapshot in latest.snapshots if snapshot.subtask in subtasks])}"
 
 
 def _input_of(snapshots: Sequence[SubtaskSnapshot]) -> str:
-    reach = listed((f"up to {each}" for each in _positions(snapshots)), "unknown")
+    reach = listed((f"up to {position}" for position in _positions(snapshots)), "unknown")
     return f"The input concerned: {reach}, from the position of the checkpoint before"
 
 
@@ -155,7 +157,7 @@ def _ways_on(names: Sequence[str]) -> str:
 
 def _written_again(earlier: Iterable[CheckpointMetadata]) -> str:
     """Return how a person has it written again, which is no way on where the input for it is gone."""
-    newest = max((each.checkpoint_id for each in earlier), default=None)
+    newest = max((metadata.checkpoint_id for metadata in earlier), default=None)
     if newest is None:
         return (
             " To write it again there is no earlier checkpoint: --from none begins anew, with empty states, from where "

@@ -49,22 +49,24 @@ class GraphBuilder:
 
     def definition(self) -> JobDefinition:
         """Return the complete job, with its sinks of dead letters; raise ConfigurationError for what is missing."""
-        read_back = {each.behind for each in self.operators}
+        read_back = {operator.behind for operator in self.operators}
         sinks = [
-            each.operation for each in self.operators if isinstance(each.operation, Sink) and each.id not in read_back
+            operator.operation
+            for operator in self.operators
+            if isinstance(operator.operation, Sink) and operator.id not in read_back
         ]
         operators = tuple(
-            replace(each, operation=each.operation.beside(sinks))
-            if isinstance(each.operation, Sink) and each.id in read_back
-            else each
-            for each in self.operators
+            replace(operator, operation=operator.operation.beside(sinks))
+            if isinstance(operator.operation, Sink) and operator.id in read_back
+            else operator
+            for operator in self.operators
         )
         first: dict[str, ErrorPolicy] = {}
-        for policy in (each.on_error for each in self.operators):
+        for policy in (operator.on_error for operator in self.operators):
             if policy.sink_id is None:
                 continue
             policy.check_beside(first.setdefault(policy.sink_id, policy))
-            if policy.sink_id in (each.id for each in operators if not each.inputs):
+            if policy.sink_id in (operator.id for operator in operators if not operator.inputs):
                 continue
             if (sink := policy.dead_letter_sink(sinks)) is not None:
                 operators = (*operators, Operator(policy.sink_id, (), sink))

@@ -52,7 +52,7 @@ class JobDefinition:
 
     def __post_init__(self) -> None:
         fed = feeding_broadcasts(self.operators)
-        every = {each.id: each.operation for each in self.operators}
+        every = {operator.id: operator.operation for operator in self.operators}
         read = {key: what for key, what in every.items() if isinstance(what, Source)}
         object.__setattr__(self, "sources", {key: each for key, each in read.items() if key not in fed})
         object.__setattr__(self, "broadcasts", {key: each for key, each in read.items() if key in fed})
@@ -75,7 +75,7 @@ class JobDefinition:
     @property
     def error_policies(self) -> dict[str, ErrorPolicy]:
         """The policy for the records of each source that go wrong, by operator id."""
-        return {each.id: each.on_error for each in self.operators if isinstance(each.operation, Source)}
+        return {operator.id: operator.on_error for operator in self.operators if isinstance(operator.operation, Source)}
 
     @property
     def dead_letters(self) -> dict[str, tuple[str, ...]]:
@@ -102,7 +102,7 @@ class JobDefinition:
 
         That is an operator by key, or the sink of a `key_by` before one. Functions of `stateful_map` see no time.
         """
-        behind = {each.id: each.behind for each in self.operators if each.behind is not None}
+        behind = {operator.id: operator.behind for operator in self.operators if operator.behind is not None}
         timed = self.keyed_inputs.items()
         found = {key: before for key, before in timed if self.steps[key].sees_time}
         sources = [source for before in found.values() for source in before]
@@ -117,10 +117,10 @@ class JobDefinition:
     def stages(self) -> dict[str, int]:
         """The stage of each source: 0, or one more than those whose records come to the sink that it is behind."""
         stages: dict[str, int] = {}
-        for each in self.operators:
-            if each.id in self.sources:
-                before = () if each.behind is None else self.sources_before(each.behind)
-                stages[each.id] = max((stages[source] + 1 for source in before), default=0)
+        for operator in self.operators:
+            if operator.id in self.sources:
+                before = () if operator.behind is None else self.sources_before(operator.behind)
+                stages[operator.id] = max((stages[source] + 1 for source in before), default=0)
         return stages
 
     def sources_before(self, operator: str) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class JobDefinition:
 
     def sources_behind(self, sink: str) -> frozenset[str]:
         """The sources that are meant to read what a sink of the job writes."""
-        return frozenset(each.id for each in self.operators if each.behind == sink)
+        return frozenset(operator.id for operator in self.operators if operator.behind == sink)
 
     @property
     def keyed_sources(self) -> frozenset[str]:
@@ -143,7 +143,9 @@ class JobDefinition:
 
     def replaced(self, parts: Mapping[str, Source | Step | Sink], name: str | None = None) -> JobDefinition:
         """Return the job in which these operators do something else; their ids and places are the same."""
-        operators = tuple(replace(each, operation=parts.get(each.id, each.operation)) for each in self.operators)
+        operators = tuple(
+            replace(operator, operation=parts.get(operator.id, operator.operation)) for operator in self.operators
+        )
         return replace(self, name=name or self.name, operators=operators, origin=None)
 
     def with_access(self, properties: Mapping[str, Any]) -> JobDefinition:
@@ -156,33 +158,37 @@ class JobDefinition:
 
         Of an operator whose input stands on the line before, that is not said.
         """
-        width = max(len(each.id) for each in self.operators)
+        width = max(len(operator.id) for operator in self.operators)
         lines = [f"job {self.name}"]
         dead_letters = self.dead_letters
         before = ""
-        for each in self.operators:
-            inputs = each.inputs or tuple(f"errors of {source}" for source in dead_letters.get(each.id, ()))
-            if each.behind is not None:
-                inputs = (each.behind,)
+        for operator in self.operators:
+            inputs = operator.inputs or tuple(f"errors of {source}" for source in dead_letters.get(operator.id, ()))
+            if operator.behind is not None:
+                inputs = (operator.behind,)
             origin = "" if inputs in ((), (before,)) else f"  <- {', '.join(inputs)}"
-            lines.append(f"  {each.id:{width}}  {each}{origin}")
-            before = each.id
+            lines.append(f"  {operator.id:{width}}  {operator}{origin}")
+            before = operator.id
         return "\n".join(lines)
 
     def mermaid(self) -> str:
         """Return the job as a flowchart in Mermaid's language, which pages and issues show as a picture."""
         numbers = {each.id: number for number, each in enumerate(self.operators)}
         lines = ["flowchart TD"]
-        for each in self.operators:
-            opening, closing = ("([", "])") if each.id in self.ends else ("[", "]")
-            text = _mermaid_text(each.id) + "<br>" + _mermaid_text(str(each))
-            lines.append(f'  n{numbers[each.id]}{opening}"{text}"{closing}')
+        for operator in self.operators:
+            opening, closing = ("([", "])") if operator.id in self.ends else ("[", "]")
+            text = _mermaid_text(operator.id) + "<br>" + _mermaid_text(str(operator))
+            lines.append(f'  n{numbers[operator.id]}{opening}"{text}"{closing}')
         lines += [
-            f"  n{numbers[port.operator]} -->{f'|{port.output}|' if port.output else ''} n{numbers[each.id]}"
-            for each in self.operators
-            for port in map(Port.parse, each.inputs)
+            f"  n{numbers[port.operator]} -->{f'|{port.output}|' if port.output else ''} n{numbers[operator.id]}"
+            for operator in self.operators
+            for port in map(Port.parse, operator.inputs)
         ]
-        lines += [f"  n{numbers[each.behind]} --> n{numbers[each.id]}" for each in self.operators if each.behind]
+        lines += [
+            f"  n{numbers[operator.behind]} --> n{numbers[operator.id]}"
+            for operator in self.operators
+            if operator.behind
+        ]
         lines += [
             f"  n{numbers[source]} -. errors .-> n{numbers[sink]}"
             for sink, sources in self.dead_letters.items()
@@ -193,10 +199,10 @@ class JobDefinition:
     def to_json(self) -> dict[str, Any]:
         """Return the same as data."""
         operators = [
-            {"id": each.id, "inputs": list(each.inputs), "what": str(each)}
-            | ({"on_error": str(each.on_error)} if each.on_error.goes_on else {})
-            | ({"behind": each.behind} if each.behind else {})
-            for each in self.operators
+            {"id": operator.id, "inputs": list(operator.inputs), "what": str(operator)}
+            | ({"on_error": str(operator.on_error)} if operator.on_error.goes_on else {})
+            | ({"behind": operator.behind} if operator.behind else {})
+            for operator in self.operators
         ]
         return {"job": self.name, "operators": operators}
 

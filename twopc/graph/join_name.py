@@ -19,7 +19,11 @@ def default_join_name(operators: Sequence[Operator], *ports: str) -> str | None:
     sides: list[str] = []
     for port in ports:
         before = senders(operators, Port.parse(port).operator)
-        sources = [each.operation for each in operators if each.id in before and isinstance(each.operation, Source)]
+        sources = [
+            operator.operation
+            for operator in operators
+            if operator.id in before and isinstance(operator.operation, Source)
+        ]
         if not all(source.inputs for source in sources):
             return None
         sides.append("-".join(read for source in sources for read in source.inputs))

@@ -59,8 +59,8 @@ class Operator:
 def upstream(operators: Sequence[Operator], of: str) -> Iterator[Operator]:
     """Yield every operator from which records come to this one, the nearest first; through no broadcast table."""
     wanted = {of}
-    for each in reversed(operators):
-        if each.id in wanted and (each.id == of or not isinstance(each.operation, KeepBroadcast)):
-            wanted.update(Port.parse(before).operator for before in each.inputs)
-            if each.id != of:
-                yield each
+    for operator in reversed(operators):
+        if operator.id in wanted and (operator.id == of or not isinstance(operator.operation, KeepBroadcast)):
+            wanted.update(Port.parse(before).operator for before in operator.inputs)
+            if operator.id != of:
+                yield operator

@@ -31,13 +31,13 @@ def refuse_what_cannot_be(job: str, operators: Sequence[Operator]) -> None:
 def refuse_duplicates(job: str, operators: Sequence[Operator]) -> None:
     """Refuse two operators of one id."""
     seen: dict[str, Operator] = {}
-    for each in operators:
-        if (other := seen.get(each.id)) is not None:
+    for operator in operators:
+        if (other := seen.get(operator.id)) is not None:
             raise ConfigurationError(
-                f"job {job!r} has more than one operator named {each.id!r}, {other} and {each}: what is stored for "
-                "them would mix; give each a name of its own, with name="
+                f"job {job!r} has more than one operator named {operator.id!r}, {other} and {operator}: what is stored "
+                "for them would mix; give each a name of its own, with name="
             )
-        seen[each.id] = each
+        seen[operator.id] = operator
 
 
 def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
@@ -46,7 +46,7 @@ def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
         if (step := keyed.keyed_step) is None:
             continue
         before = upstream(operators, keyed.id)
-        if changing := next((each for each in before if may_set_key(each.operation)), None):
+        if changing := next((operator for operator in before if may_set_key(operator.operation)), None):
             raise ConfigurationError(
                 f"job {job!r}: {keyed} keeps a state for each key under each partition number, and {changing} before "
                 "it may change the key: records of the new key may come from any partition, and each has a state of "
@@ -64,7 +64,10 @@ def refuse_joins_with_oneself(job: str, operators: Sequence[Operator]) -> None:
             continue
         sides = [senders(operators, Port.parse(port).operator) for port in join.inputs]
         both: set[str] = set().union(*(one & other for one, other in combinations(sides, 2)))
-        shared = next((each.id for each in operators if isinstance(each.operation, Source) and each.id in both), "")
+        shared = next(
+            (operator.id for operator in operators if isinstance(operator.operation, Source) and operator.id in both),
+            "",
+        )
         if shared:
             raise ConfigurationError(
                 f"job {job!r}: {join} joins records of {shared!r} with the same records, and nothing says whether a "
@@ -85,46 +88,46 @@ def refuse_loose_ends(job: JobDefinition) -> None:
     if not job.sinks:
         raise ConfigurationError(f"job {job.name!r} has no sink: end the chain with .sink(KafkaSink('topic'))")
     dead_letters = job.dead_letters
-    for each in job.operators:
-        if isinstance(each.operation, Sink) and not each.inputs and each.id not in dead_letters:
-            raise ConfigurationError(f"job {job.name!r}: nothing comes to {each.id}, {each}: leave it out")
+    for operator in job.operators:
+        if isinstance(operator.operation, Sink) and not operator.inputs and operator.id not in dead_letters:
+            raise ConfigurationError(f"job {job.name!r}: nothing comes to {operator.id}, {operator}: leave it out")
     if missing := sorted(dead_letters.keys() - job.sinks.keys()):
         raise ConfigurationError(
             f"job {job.name!r} has no sink {missing[0]!r} for the dead letters of {dead_letters[missing[0]][0]!r}"
         )
     refuse_untaken_outputs(job)
-    used = {Port.parse(before).operator for each in job.operators for before in each.inputs}
-    for each in job.operators:
-        if each.id not in used and isinstance(each.operation, TableStep):
+    used = {Port.parse(before).operator for operator in job.operators for before in operator.inputs}
+    for operator in job.operators:
+        if operator.id not in used and isinstance(operator.operation, TableStep):
             raise ConfigurationError(
-                f"job {job.name!r}: no stream looks into {each.id}, {each}: join one with it, or leave it out"
+                f"job {job.name!r}: no stream looks into {operator.id}, {operator}: join one with it, or leave it out"
             )
-        if each.id not in used and each.id not in job.sinks:
+        if operator.id not in used and operator.id not in job.sinks:
             raise ConfigurationError(
-                f"job {job.name!r}: what comes out of {each.id}, {each}, goes nowhere: end it with "
+                f"job {job.name!r}: what comes out of {operator.id}, {operator}, goes nowhere: end it with "
                 ".sink(KafkaSink('topic')), or leave it out"
             )
 
 
 def refuse_untaken_outputs(job: JobDefinition) -> None:
     """Refuse a side output that no stream takes: its records would be lost without a word."""
-    taken = {Port.parse(before) for each in job.operators for before in each.inputs}
-    for each in job.operators:
-        if not isinstance(each.operation, Step):
+    taken = {Port.parse(before) for operator in job.operators for before in operator.inputs}
+    for operator in job.operators:
+        if not isinstance(operator.operation, Step):
             continue
-        for name in each.operation.outputs:
-            if Port(each.id, name) not in taken:
+        for name in operator.operation.outputs:
+            if Port(operator.id, name) not in taken:
                 raise ConfigurationError(
-                    f"job {job.name!r}: no stream takes the side output {name!r} of {each.id}, {each}: end "
+                    f"job {job.name!r}: no stream takes the side output {name!r} of {operator.id}, {operator}: end "
                     f"side_output({name!r}) with .sink(KafkaSink('topic')), or take it out of the outputs of its class"
                 )
 
 
 def refuse_own_output(job: JobDefinition) -> None:
     """Refuse a job that reads what it writes, dead letters too, where that is not what `key_by` does."""
-    for each in job.operators:
-        if not isinstance(each.operation, Source):
+    for operator in job.operators:
+        if not isinstance(operator.operation, Source):
             continue
         for key, sink in job.sinks.items():
-            if each.behind != key and (output := sink.read_by(each.operation)) is not None:
-                raise ConfigurationError(reads_own_output(job.name, each.id, output))
+            if operator.behind != key and (output := sink.read_by(operator.operation)) is not None:
+                raise ConfigurationError(reads_own_output(job.name, operator.id, output))

@@ -106,8 +106,14 @@ class Checkpoint:
     def transactions(self) -> tuple[Transaction, ...]:
         """The transactions that were pre-committed and not yet committed when it was taken, and their fate since."""
         return tuple(
-            Transaction(each.name, each.subtask, each.checkpoint_id, self._outcome(each.name), each.payload)
-            for each in self.metadata.committables
+            Transaction(
+                committable.name,
+                committable.subtask,
+                committable.checkpoint_id,
+                self._outcome(committable.name),
+                committable.payload,
+            )
+            for committable in self.metadata.committables
         )
 
     @cached_property

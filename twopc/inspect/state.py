@@ -59,11 +59,11 @@ class State:
             raise ConfigurationError(f"the checkpoint has no partition {partition}; it has {known}")
         wanted = key_bytes(key)
         found = []
-        for each in sorted(self._owners) if partition is None else [partition]:
-            snapshot = self._snapshots.of(self._owners[each])
-            _, key, raw = next(snapshot.keyed(self.name, each, wanted), (b"", None, b""))
+        for owner in sorted(self._owners) if partition is None else [partition]:
+            snapshot = self._snapshots.of(self._owners[owner])
+            _, key, raw = next(snapshot.keyed(self.name, owner, wanted), (b"", None, b""))
             if key == wanted:
-                found.append(_entry(snapshot, self.name, each, wanted, raw))
+                found.append(_entry(snapshot, self.name, owner, wanted, raw))
         return found
 
     def items(self) -> Iterator[StateEntry]:

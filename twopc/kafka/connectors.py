@@ -38,7 +38,11 @@ class KafkaConnectors:
         sinks = {key: each for key, each in definition.sinks.items() if isinstance(each, KafkaSink)}
         known = sources.keys() | broadcasts.keys() | sinks.keys()
         others = {key: type(each).__name__ for key, each in definition.ends.items() if key not in known}
-        own = {each.id: each.behind for each in definition.operators if each.behind is not None and each.id in sources}
+        own = {
+            operator.id: operator.behind
+            for operator in definition.operators
+            if operator.behind is not None and operator.id in sources
+        }
         return cls(sources, sinks, others, own, broadcasts)
 
     @classmethod

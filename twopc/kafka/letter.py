@@ -55,7 +55,7 @@ class Letter:
 
     def without_illegal_headers(self) -> Letter:
         """Leave out headers whose names no client writes."""
-        kept = tuple(each for each in self.headers if _is_legal(each[0]))
+        kept = tuple(header for header in self.headers if _is_legal(header[0]))
         left_out = len(self.headers) - len(kept)
         if not left_out:
             return self

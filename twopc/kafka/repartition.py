@@ -266,10 +266,10 @@ def _start(inputs: Sequence[KafkaSource]) -> StartupMode:
 
 def _common_serde(sources: Sequence[Source]) -> Serde | None:
     """Return the serde of all values; None where there is no such one."""
-    serdes = [each.value if isinstance(each, KafkaSource) else None for each in sources]
+    serdes = [source.value if isinstance(source, KafkaSource) else None for source in sources]
     if not serdes or serdes[0] is None:
         return None
-    if not all(_are_same(serdes[0], each) for each in serdes):
+    if not all(_are_same(serdes[0], serde) for serde in serdes):
         return None
     return serdes[0].unregistered() if isinstance(serdes[0], RegistrySerde) else serdes[0]
 

@@ -70,12 +70,16 @@ class StreamJoin(Processor):
         outputs = []
         for is_right, state in ((False, self.left), (True, self.right)):
             here: list[Waiting] = state.get()
-            kept = [each for each in here if each.until > at]
+            kept = [waiting for waiting in here if waiting.until > at]
             if len(kept) == len(here):
                 continue
             state.set(kept)
             # One whose own timer has failed is there still, and is not told twice.
-            alone = [each for each in here if each.until == at and not each.met and self._goes_alone(is_right=is_right)]
+            alone = [
+                waiting
+                for waiting in here
+                if waiting.until == at and not waiting.met and self._goes_alone(is_right=is_right)
+            ]
             for each in alone:
                 value = self.function(None, each.value) if is_right else self.function(each.value, None)
                 outputs.append(Record(context.key, value, timestamp=each.at))

@@ -41,7 +41,7 @@ class Turn:
 
     def only(self, sources: Container[str]) -> Turn | None:
         """Return the records of some sources; None where there are none."""
-        parts = tuple(each for each in self.parts if each[0] in sources)
+        parts = tuple(part for part in self.parts if part[0] in sources)
         return replace(self, parts=parts) if parts else None
 
     def rows_from(self, source: str, number: int) -> Iterator[Row]:

@@ -160,7 +160,7 @@ class WriteBackCache:
 
     def settle(self) -> None:
         """Between batches: write where much is dirty; drop some where the cache is too large."""
-        dirty = sum(len(each.dirty) for each in self._partitions.values())
+        dirty = sum(len(partition.dirty) for partition in self._partitions.values())
         most = DIRTY_WHILE_FROZEN_MAX if self._store.frozen() else DIRTY_MAX
         if dirty > most or self._is_too_large():
             self.write_back()
@@ -177,7 +177,7 @@ class WriteBackCache:
         return next(iter(self._store.scan(self._state, partition, b"")), None) is None
 
     def _is_too_large(self) -> bool:
-        entries = sum(len(each.held) for each in self._partitions.values())
+        entries = sum(len(partition.held) for partition in self._partitions.values())
         return self._size_bytes + ENTRY_BYTES * entries > self._size_bytes_max
 
     def _drop_some(self) -> None:

@@ -186,7 +186,7 @@ def _of_class(kind: Any) -> _Form:
     if is_dataclass(kind):
         return _dataclass(kind)
     if issubclass(kind, tuple):
-        return _record(kind._make, [_form(each) for each in get_type_hints(kind).values()])
+        return _record(kind._make, [_form(hint) for hint in get_type_hints(kind).values()])
     raise TypeError(f"{kind!r} has no form in JSON")
 
 

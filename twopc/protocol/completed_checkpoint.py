@@ -55,7 +55,7 @@ class CompletedCheckpoint:
         """
         bases: dict[SubtaskIndex, CheckpointId] = {}
         for loss in self.losses:
-            for subtask in [each for each in bases if not self.record.names_of(each).isdisjoint(loss.names)]:
+            for subtask in [base for base in bases if not self.record.names_of(base).isdisjoint(loss.names)]:
                 del bases[subtask]
             bases |= dict(loss.bases)
         return bases

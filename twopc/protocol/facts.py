@@ -175,7 +175,7 @@ class SubtaskSnapshot:
     @property
     def outputs(self) -> tuple[KnownOutput, ...]:
         """Every output as its sink's writer knew it."""
-        return tuple(each for part in self.parts.values() for each in part.outputs)
+        return tuple(output for part in self.parts.values() for output in part.outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,5 +220,5 @@ class CheckpointMetadata:
     @property
     def outputs(self) -> tuple[KnownOutput, ...]:
         """Every output once for each transaction group, though every subtask knows it."""
-        every = {(each.group, each.name): each for snapshot in self.snapshots for each in snapshot.outputs}
+        every = {(output.group, output.name): output for snapshot in self.snapshots for output in snapshot.outputs}
         return tuple(every.values())

@@ -102,7 +102,7 @@ def _base(
             return Refused(f"nothing proves that {item.name} was aborted, so writing its output again might double it")
     starts_at = ordered[first - 1].checkpoint_id if first else snapshot.base
     mine = _splits(snapshot)
-    for candidate in sorted(earlier, key=lambda each: each.checkpoint_id, reverse=True):
+    for candidate in sorted(earlier, key=lambda metadata: metadata.checkpoint_id, reverse=True):
         if not _stands_between(candidate, latest, starts_at, ordered[first]):
             continue
         own = _own(candidate, snapshot.subtask)
@@ -138,7 +138,7 @@ def restored_from(
 
     Raises CheckpointCorrupted if one of those is not there any more.
     """
-    kept = {each.checkpoint_id: each for each in earlier}
+    kept = {metadata.checkpoint_id: metadata for metadata in earlier}
 
     def chosen(snapshot: SubtaskSnapshot) -> SubtaskSnapshot:
         base = bases.get(snapshot.subtask)
@@ -162,7 +162,7 @@ def missing_input(snapshots: Iterable[SubtaskSnapshot], gone: Mapping[SplitPosit
 
 
 def _own(metadata: CheckpointMetadata, subtask: SubtaskIndex) -> SubtaskSnapshot | None:
-    return next((each for each in metadata.snapshots if each.subtask == subtask), None)
+    return next((snapshot for snapshot in metadata.snapshots if snapshot.subtask == subtask), None)
 
 
 def _splits(snapshot: SubtaskSnapshot) -> frozenset[str]:

@@ -59,16 +59,18 @@ class History:
 def _aborted(
     checkpoints: tuple[PastCheckpoint, ...], aborted: Iterable[AbortedCheckpoint]
 ) -> tuple[PastCheckpoint, ...]:
-    for each in aborted:
-        found = next((past for past in checkpoints if past.checkpoint_id == each.checkpoint_id != NO_CHECKPOINT), None)
-        begun = found or PastCheckpoint(each.checkpoint_id, each.attempt, each.kind, 0)
+    for checkpoint in aborted:
+        found = next(
+            (past for past in checkpoints if past.checkpoint_id == checkpoint.checkpoint_id != NO_CHECKPOINT), None
+        )
+        begun = found or PastCheckpoint(checkpoint.checkpoint_id, checkpoint.attempt, checkpoint.kind, 0)
         past = replace(
             begun,
             outcome=CheckpointOutcome.ABORTED,
-            ended_ms=each.time_ms,
-            label=each.label,
-            reason=each.reason,
-            message=each.message[:MESSAGE_MAX],
+            ended_ms=checkpoint.time_ms,
+            label=checkpoint.label,
+            reason=checkpoint.reason,
+            message=checkpoint.message[:MESSAGE_MAX],
         )
         known = tuple(past if other is found else other for other in checkpoints)
         checkpoints = (*known, past) if found is None else known

@@ -109,4 +109,4 @@ class JobDescription:
     @property
     def record_errors(self) -> tuple[RecordErrorCount, ...]:
         """The records that went wrong in the current attempt while it went on, by source."""
-        return counts_in(each.progress.figures for each in self.subtasks if each.progress)
+        return counts_in(subtask.progress.figures for subtask in self.subtasks if subtask.progress)

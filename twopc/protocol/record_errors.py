@@ -85,7 +85,7 @@ def counts_in(told: Iterable[Figures | None]) -> tuple[RecordErrorCount, ...]:
 
 def texts_of(counts: Iterable[RecordErrorCount]) -> tuple[str, ...]:
     """Return the greatest counts as text, and one text for all others."""
-    ordered = sorted(counts, key=lambda each: -each.total)
+    ordered = sorted(counts, key=lambda count: -count.total)
     texts, rest = list(map(str, ordered[:TEXTS_MAX])), ordered[TEXTS_MAX:]
     if rest:
         both = _counted(sum(each.skipped for each in rest), sum(each.dead_letters for each in rest))

@@ -101,17 +101,17 @@ class AdminClient:
         answer = self._call(self._stub.ListJobs, pb.ListJobsRequest())
         return tuple(
             JobSummary(
-                job=each.job,
-                phase=each.phase,
-                problem=each.problem,
-                attempt=AttemptId(each.attempt),
-                parallelism=each.parallelism,
-                attached=each.attached,
-                newest_checkpoint_id=CheckpointId(each.newest_checkpoint_id),
-                newest_completed_ms=each.newest_completed_ms,
-                record_errors=each.record_errors,
+                job=job.job,
+                phase=job.phase,
+                problem=job.problem,
+                attempt=AttemptId(job.attempt),
+                parallelism=job.parallelism,
+                attached=job.attached,
+                newest_checkpoint_id=CheckpointId(job.newest_checkpoint_id),
+                newest_completed_ms=job.newest_completed_ms,
+                record_errors=job.record_errors,
             )
-            for each in answer.jobs
+            for job in answer.jobs
         )
 
     def describe(self, job: str) -> JobDescription:
@@ -121,7 +121,7 @@ class AdminClient:
     def subtasks(self, job: str) -> tuple[SubtaskDescription, ...]:
         """The subtasks of the job's current attempt."""
         answer = self._call(self._stub.Subtasks, pb.SubtasksRequest(job=job))
-        return tuple(decode(SubtaskDescription, each) for each in answer.subtasks)
+        return tuple(decode(SubtaskDescription, subtask) for subtask in answer.subtasks)
 
     def checkpoint(
         self, job: str, kind: CheckpointKind, *, label: str = "", request_id: str = "", timeout: float

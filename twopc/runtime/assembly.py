@@ -123,7 +123,7 @@ def assemble(
             ),
         ),
         dataflow=dataflow,
-        outputs=Outputs(writers, [each for snapshot in spec.snapshots for each in snapshot.outputs]),
+        outputs=Outputs(writers, [output for snapshot in spec.snapshots for output in snapshot.outputs]),
         record_errors=record_errors,
         store=SubtaskStore(spec.subtask, backend, around.storage, around.work_folder, inline_bytes),
         link=around.link,

@@ -64,7 +64,7 @@ class Broadcasts:
     ) -> None:
         """`store` is the subtask's; a broadcast table keeps nothing there."""
         fed = feeding_broadcasts(definition.operators)
-        nodes = [each for each in definition.operators if each.id in fed]
+        nodes = [operator for operator in definition.operators if operator.id in fed]
         self._flow = Dataflow(nodes, store, record_errors.refuse, tables=tables)
         self._sources = definition.broadcasts
         self._record_errors = record_errors

@@ -34,4 +34,4 @@ def figures_of(deps: SubtaskDependencies, batches: BatchSize, oldest_transaction
         BATCH_RECORDS.of([((), batches.records)]),
         SPLIT_LAG.of(deps.inputs.split_lags().items()),
     )
-    return dict(counted) | deps.record_errors.figures()
+    return {**dict(counted), **deps.record_errors.figures()}

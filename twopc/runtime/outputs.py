@@ -34,7 +34,7 @@ class Outputs:
     def __init__(self, groups: Sequence[GroupWriter], earlier: Iterable[KnownOutput] = ()) -> None:
         """`earlier` is what the restored checkpoint has of outputs, by one subtask or several."""
         self._groups = tuple(groups)
-        self._earlier = {(each.group, each.name): each for each in earlier}
+        self._earlier = {(output.group, output.name): output for output in earlier}
         self._writers = {group.id: group.writer for group in groups}
         self._global = {group.id for group in groups if group.is_global}
         self.written: Counter[str] = Counter(dict.fromkeys((sink for group in groups for sink in group.write), 0))
@@ -105,9 +105,9 @@ class Outputs:
     def known(self) -> list[KnownOutput]:
         """Return every output as its writer knows it."""
         return [
-            replace(each, group=group)
+            replace(output, group=group)
             for group, writer in self._writers.items()
-            for each in writer.known_outputs([known for known in self._earlier.values() if known.group == group])
+            for output in writer.known_outputs([known for known in self._earlier.values() if known.group == group])
         ]
 
     def commit(self, committable: Committable, proof: Complete) -> None:

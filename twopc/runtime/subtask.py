@@ -247,13 +247,13 @@ class Subtask:
         except CheckpointDeclined:
             # After another sink has pre-committed: that is committed with the next checkpoint that completes.
             if committables:
-                self._ages.pre_committed(each.name for each in committables)
+                self._ages.pre_committed(committable.name for committable in committables)
                 self._state.pre_committed(PreCommitted(checkpoint_id, tuple(committables), positions))
                 self._begin_transaction()
             raise
         reached(CrashPoint.AFTER_PRE_COMMIT, checkpoint=checkpoint_id, subtask=self._index)
         if committables:
-            self._ages.pre_committed(each.name for each in committables)
+            self._ages.pre_committed(committable.name for committable in committables)
         self._state.pre_committed(PreCommitted(checkpoint_id, tuple(committables), positions))
         self._begin_transaction()
 

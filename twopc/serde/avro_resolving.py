@@ -97,8 +97,8 @@ class _Resolution:
             parts += [self._of_field(each, reader) for each in writer.fields]
             there = {name for name, _ in parts}
             missing += [each for each in reader.fields if each.name not in there]
-            for each in missing:
-                each.default()
+            for field in missing:
+                field.default()
         return self._records[pair]
 
     def _of_field(self, writer: Field, reader: Record) -> tuple[str | None, Read]:
@@ -108,7 +108,7 @@ class _Resolution:
 
 def _record(parts: list[tuple[str | None, Read]], missing: list[Field], order: list[str], data: Input) -> Any:
     values = {name: read(data) for name, read in parts}
-    values |= {each.name: each.of.read(Input(each.default())) for each in missing}
+    values |= {field.name: field.of.read(Input(field.default())) for field in missing}
     return {name: values[name] for name in order}
 
 

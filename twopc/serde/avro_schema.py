@@ -81,8 +81,8 @@ class _Types:
         return self._fields[name]
 
     def _of_union(self, branches: list[Any], field: str) -> Type:
-        types = [self.of(each, field) for each in branches]
-        names = [each.name for each in types]
+        types = [self.of(branch, field) for branch in branches]
+        names = [kind.name for kind in types]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigurationError(f"the union {field or 'of the schema'} has two branches that are {twice[0]}")
         return Union(types, field)

@@ -231,7 +231,7 @@ def bytes_of_default(of: Type, default: Any) -> bytes:
 
 def parts_of(types: Iterable[Type], known: Plans) -> tuple[Plan, ...] | None:
     """Return the plans of the parts of a type; None where one has none."""
-    plans = [each.plan(known) for each in types]
+    plans = [kind.plan(known) for kind in types]
     there = tuple(plan for plan in plans if plan is not None)
     return there if len(there) == len(plans) else None
 

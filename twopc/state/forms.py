@@ -89,7 +89,7 @@ class ListOf(FormOfOne):
         return f"a list of {parts['of']}"
 
     def deserialize(self, data: bytes | None) -> list[Any] | None:
-        return None if data is None else [self.of.deserialize(each) for each in pieces(data)]
+        return None if data is None else [self.of.deserialize(piece) for piece in pieces(data)]
 
     def serialize(self, value: Iterable[Any] | None) -> bytes | None:
         return None if value is None else joined(present(self.of, each) for each in value)
@@ -178,7 +178,7 @@ class WindowsOf(FormOfOne):
     def serialize(self, value: Iterable[Window] | None) -> bytes | None:
         if value is None:
             return None
-        return joined_windows((each.start, each.end, present(self.of, each.value)) for each in value)
+        return joined_windows((window.start, window.end, present(self.of, window.value)) for window in value)
 
 
 class SessionsOf(WindowsOf):

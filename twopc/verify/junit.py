@@ -31,4 +31,4 @@ def _add_case(suite: Element, verdict: Verdict, kind: Kind) -> None:
     case = SubElement(suite, "testcase", classname=f"twopc.verify.{verdict.topic}", name=f"no record is {kind.value}")
     if count := verdict.counts.get(kind):
         failure = SubElement(case, "failure", type=kind.value, message=f"{count} records: {kind.meaning}")
-        failure.text = "\n".join(str(each) for each in verdict.findings if each.kind is kind)
+        failure.text = "\n".join(str(finding) for finding in verdict.findings if finding.kind is kind)

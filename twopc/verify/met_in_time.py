@@ -31,9 +31,9 @@ def decided(verdicts: Sequence[Verdict], met: Mapping[str, str]) -> tuple[tuple[
 
     Raises NotJudged, which says that, where nothing else is wrong: an output that was not judged has not held.
     """
-    open_ = {each.topic for each in verdicts if each.topic in met and each.counts.keys() - IN_ANY_ORDER}
-    reasons = tuple(_undecided(each, met[each.topic]) for each in verdicts if each.topic in open_)
-    rest = tuple(each for each in verdicts if each.topic not in open_)
+    open_ = {verdict.topic for verdict in verdicts if verdict.topic in met and verdict.counts.keys() - IN_ANY_ORDER}
+    reasons = tuple(_undecided(verdict, met[verdict.topic]) for verdict in verdicts if verdict.topic in open_)
+    rest = tuple(verdict for verdict in verdicts if verdict.topic not in open_)
     if reasons and all(each.held for each in rest):
         raise NotJudged("; ".join(reasons))
     return rest, reasons

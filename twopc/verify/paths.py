@@ -67,33 +67,35 @@ class Paths:
         by_time: dict[str, str] = {}
         nodes: list[PathNode] = []
         ends: dict[str, tuple[Port, ...]] = {}
-        for each in definition.operators:
-            if each.id in definition.dead_letters:
-                undetermined[each.id] = "dead letters hold stack traces, which no replay has the same"
+        for operator in definition.operators:
+            if operator.id in definition.dead_letters:
+                undetermined[operator.id] = "dead letters hold stack traces, which no replay has the same"
                 continue
-            ports = list(map(Port.parse, each.inputs))
+            ports = list(map(Port.parse, operator.inputs))
             behind = (undetermined[port.operator] for port in ports if port.operator in undetermined)
-            is_by_key = each.keyed_step is not None
-            met = _met(definition, each) if is_by_key else ""
-            tangled = _tangled(each, met, in_order.isdisjoint(definition.sources_before(each.id)))
+            is_by_key = operator.keyed_step is not None
+            met = _met(definition, operator) if is_by_key else ""
+            tangled = _tangled(operator, met, in_order.isdisjoint(definition.sources_before(operator.id)))
             if reason := tangled or next(behind, ""):
-                undetermined[each.id] = reason
+                undetermined[operator.id] = reason
             if met := met or next((by_time[port.operator] for port in ports if port.operator in by_time), ""):
-                by_time[each.id] = met
+                by_time[operator.id] = met
             before = [
                 tuple(Port(end.operator, port.output or end.output) for end in ends[port.operator]) for port in ports
             ]
             if tangled or (reason and is_by_key):
-                ends[each.id] = ()
-            elif isinstance(each.operation, Merge):
-                ends[each.id] = tuple(chain.from_iterable(before))
+                ends[operator.id] = ()
+            elif isinstance(operator.operation, Merge):
+                ends[operator.id] = tuple(chain.from_iterable(before))
             else:
-                copies = _whole(each, before) if is_by_key else _copies(each, tuple(chain.from_iterable(before)))
-                ends[each.id] = tuple(Port(node.id) for node in copies if node.operation is each.operation)
+                copies = (
+                    _whole(operator, before) if is_by_key else _copies(operator, tuple(chain.from_iterable(before)))
+                )
+                ends[operator.id] = tuple(Port(node.id) for node in copies if node.operation is operator.operation)
                 nodes += copies
         # Before a key_by records meet by time, too; what is worked out of them there depends on no order.
         here = {source for key in by_time.keys() - undetermined.keys() for source in definition.sources_before(key)}
-        ordered = tuple(each for each in meetings if not here.isdisjoint(each))
+        ordered = tuple(meeting for meeting in meetings if not here.isdisjoint(meeting))
         policies = definition.error_policies
         return cls(tuple(nodes), undetermined, policies, ordered, event_times(definition), by_time)
 

@@ -170,7 +170,7 @@ def _judged(job: JobDefinition, wanted: tuple[str, ...] | None) -> tuple[dict[st
         if key in job.sinks
     ]
     topics = (
-        dict.fromkeys(topic for each in connectors.sinks.values() for topic in each.outputs)
+        dict.fromkeys(topic for sink in connectors.sinks.values() for topic in sink.outputs)
         if wanted is None
         else wanted
     )
@@ -200,12 +200,14 @@ def _with_own_topics(job: JobDefinition, wanted: Sequence[str]) -> tuple[str, ..
 def _undetermined(job: JobDefinition) -> dict[str, str]:
     """Say of operators why what they write can't be worked out."""
     connectors, why = KafkaConnectors.of(job), dict(Paths.of(job).undetermined)
-    for each in job.operators:
-        if each.id in connectors.elsewhere and each.id in job.sources:
-            why[each.id] = f"it has records of {each.id!r}, which is a {connectors.elsewhere[each.id]}, no KafkaSource"
-        for before in map(Port.parse, each.inputs):
+    for operator in job.operators:
+        if operator.id in connectors.elsewhere and operator.id in job.sources:
+            why[operator.id] = (
+                f"it has records of {operator.id!r}, which is a {connectors.elsewhere[operator.id]}, no KafkaSource"
+            )
+        for before in map(Port.parse, operator.inputs):
             if before.operator in why:
-                why.setdefault(each.id, why[before.operator])
+                why.setdefault(operator.id, why[before.operator])
     return why
 
 

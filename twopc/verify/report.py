@@ -20,8 +20,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "seconds": round(report.seconds, 3),
         "left_out": list(report.left_out),
         "unseen": list(report.unseen),
-        "record_errors": [asdict(each) for each in report.record_errors],
-        "topics": [verdict_as_json(each) for each in report.verdicts],
+        "record_errors": [asdict(error) for error in report.record_errors],
+        "topics": [verdict_as_json(verdict) for verdict in report.verdicts],
     }
 
 
@@ -36,7 +36,7 @@ def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
         "matched": verdict.matched,
         "unordered_keys": verdict.unordered_keys,
         "counts": {kind.value: verdict.counts.get(kind, 0) for kind in Kind},
-        "findings": [finding_as_json(each) for each in verdict.findings],
+        "findings": [finding_as_json(finding) for finding in verdict.findings],
     }
 
 

@@ -116,7 +116,7 @@ class _Verification:
                     samples.take(each.topic, each.expected)
                 if samples.complete:
                     break
-        verdicts = tuple(replace(each, findings=samples.filled(each)) for each in verdicts)
+        verdicts = tuple(replace(verdict, findings=samples.filled(verdict)) for verdict in verdicts)
         verdicts, left_out = decided(verdicts, by_time(plan.paths, plan.outputs))
         seconds = time.monotonic() - began
         transactions = dict(self._transactions)
@@ -130,8 +130,11 @@ class _Verification:
             with cluster.client() as client:
                 partitions = sorted(extent(client, self._plan.sources[source].topics, "input").ends)
                 committed = client.group_offsets(self._plan.group(source), partitions)
-            complete |= {each: committed[each].position if each in committed else Position(0) for each in partitions}
-            if committed and (unread := [each for each in partitions if each not in committed]):
+            complete |= {
+                partition: committed[partition].position if partition in committed else Position(0)
+                for partition in partitions
+            }
+            if committed and (unread := [partition for partition in partitions if partition not in committed]):
                 which = listed(map(str, unread))
                 self._unseen.append(f"{which}: the job's group has no position there, so nothing there is read yet")
         return complete
@@ -155,7 +158,7 @@ class _Verification:
             elif not self._plan.running:
                 _refuse_hidden(found)
             written[topic] = found
-        partitions = Counter(each.topic for found in written.values() for each in found.ends)
+        partitions = Counter(end.topic for found in written.values() for end in found.ends)
         self._topics = FoundTopics(partitions, limits)
         return written
 
@@ -214,7 +217,7 @@ class _Verification:
             )
 
     def _see(self, outputs: Outputs) -> Iterator[Found]:
-        done, offsets = 0, sum(each.offsets for each in outputs.values())
+        done, offsets = 0, sum(output.offsets for output in outputs.values())
         for topic, written in outputs.items():
             lookup = self._owners(topic, written)
             log = TopicLog(self._plan.outputs[topic])

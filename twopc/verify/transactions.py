@@ -106,7 +106,7 @@ class Transactions:
 
     def outcomes(self) -> Counter[Outcome]:
         """The number of transactions by outcome."""
-        return Counter(each.outcome for each in self._transactions)
+        return Counter(transaction.outcome for transaction in self._transactions)
 
     def _take(self, batch: LogBatch) -> None:
         self.holes.note(batch)

@@ -45,7 +45,7 @@ class FindClusters(Action[Clusters]):
 
     def carry_out(self, edge: Edge) -> Clusters:
         groups = edge.sink.groups_of_run(self.context)
-        clusters = [each.cluster for each in groups if each.cluster is not None]
+        clusters = [group.cluster for group in groups if group.cluster is not None]
         into = clusters[0] if len(clusters) == 1 else None
         with edge.source.open_planner(self.context) as planner:
             follower = planner.follower()

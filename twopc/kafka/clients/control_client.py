@@ -195,7 +195,7 @@ class ControlClient:
         for topic in answer.topics:
             error = errors.for_code(topic.error_code)
             if error is errors.NoError:
-                leaders = {each.partition_index: each.leader_id for each in topic.partitions}
+                leaders = {partition.partition_index: partition.leader_id for partition in topic.partitions}
                 by_number = tuple(leaders.get(number, -1) for number in range(len(leaders)))
                 found[topic.name] = TopicInfo(str(topic.topic_id), len(topic.partitions), by_number)
             elif error not in (errors.UnknownTopicOrPartitionError, errors.InvalidTopicError):
@@ -271,7 +271,7 @@ class ControlClient:
             return {}
 
         async def ask(client: KafkaAdminClient) -> dict[TopicPartition, Position | None]:
-            leaders = await client._async_get_leader_for_partitions({KafkaTopicPartition(*each) for each in epochs})
+            leaders = await client._async_get_leader_for_partitions({KafkaTopicPartition(*epoch) for epoch in epochs})
             found: dict[TopicPartition, Position | None] = {}
             for leader, partitions in leaders.items():
                 mine = {each: epochs[each] for each in (TopicPartition(*partition) for partition in partitions)}
@@ -364,11 +364,11 @@ def _epoch_request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpoch
 def _epoch_ends(answer: Any) -> dict[TopicPartition, Position | None]:
     found: dict[TopicPartition, Position | None] = {}
     for topic in answer.topics:
-        for each in topic.partitions:
-            if (error := errors.for_code(each.error_code)) is not errors.NoError:
-                raise error(f"asking for the end of a leader epoch of {topic.topic}[{each.partition}]")
-            known = each.end_offset >= 0 and each.leader_epoch >= 0
-            found[TopicPartition(topic.topic, each.partition)] = Position(each.end_offset) if known else None
+        for partition in topic.partitions:
+            if (error := errors.for_code(partition.error_code)) is not errors.NoError:
+                raise error(f"asking for the end of a leader epoch of {topic.topic}[{partition.partition}]")
+            known = partition.end_offset >= 0 and partition.leader_epoch >= 0
+            found[TopicPartition(topic.topic, partition.partition)] = Position(partition.end_offset) if known else None
     return found
 
 

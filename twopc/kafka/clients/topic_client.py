@@ -170,7 +170,7 @@ def _described(topic: Mapping[str, Any]) -> TopicDescription:
         name=str(topic["name"]),
         topic_id=str(topic["topic_id"]),
         partitions=len(partitions),
-        replication=max((len(each["replica_nodes"]) for each in partitions), default=0),
+        replication=max((len(partition["replica_nodes"]) for partition in partitions), default=0),
         internal=bool(topic["is_internal"]),
-        leaders=sum(1 for each in partitions if each["leader_id"] >= 0 and not each["error_code"]),
+        leaders=sum(1 for partition in partitions if partition["leader_id"] >= 0 and not partition["error_code"]),
     )

@@ -106,7 +106,7 @@ class ColumnFetching:
 
     def start(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         self._consumer = consumer
-        self._reader.follow(consumer, [(each.topic, each.partition) for each in partitions])
+        self._reader.follow(consumer, [(partition.topic, partition.partition) for partition in partitions])
 
     def take(self, most: int, seconds: float) -> Fetched:
         assert self._consumer is not None, "not started"

@@ -58,7 +58,7 @@ def hidden(client: EndsClient, partitions: Sequence[TopicPartition]) -> list[Hid
     log_ends = client.high_watermarks(partitions)
     # Asked for later: what is written between the two is hidden by nothing.
     ends = client.offsets(dict.fromkeys(partitions, LATEST))
-    every = (Hidden(each, ends[each], log_ends[each]) for each in sorted(partitions))
+    every = (Hidden(partition, ends[partition], log_ends[partition]) for partition in sorted(partitions))
     return [each for each in every if each.offsets > 0]
 
 

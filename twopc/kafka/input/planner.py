@@ -77,7 +77,7 @@ class KafkaPlanner(SourcePlanner):
         return [split.to_split() for split in splits]
 
     def hidden(self, read: Sequence[Split], before: Places | None) -> list[HiddenInput]:
-        partitions = [each.partition for each in _partitions_of(read) if not each.gone]
+        partitions = [split.partition for split in _partitions_of(read) if not split.gone]
         with self.connect() as client:
             found = call_with_retry(lambda: hidden(client, partitions), PLAN_BUDGET_SECONDS)
             return [
@@ -90,7 +90,9 @@ class KafkaPlanner(SourcePlanner):
             ]
 
     def key_samples(self, read: Sequence[Split]) -> list[KeySample]:
-        return sampled(Cluster(self.servers, self.properties), [each for each in _partitions_of(read) if not each.gone])
+        return sampled(
+            Cluster(self.servers, self.properties), [split for split in _partitions_of(read) if not split.gone]
+        )
 
     def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
         held = self._own(positions)
@@ -127,7 +129,10 @@ class KafkaPlanner(SourcePlanner):
         ends = client.offsets(dict.fromkeys(partitions, LATEST))
         begins |= self._begun_anew(begins, short_logs(begins.values(), self._log_ends(client, begins, ends)))
         gaps = self._given_up(client, begins)
-        return [_split(begins[each], gaps.get(each), ends[each] if bounded else None) for each in partitions]
+        return [
+            _split(begins[partition], gaps.get(partition), ends[partition] if bounded else None)
+            for partition in partitions
+        ]
 
     def _required(
         self, client: ControlClient, restored: Mapping[TopicPartition, PartitionPosition]
@@ -194,10 +199,10 @@ class KafkaPlanner(SourcePlanner):
 
     def _added(self, client: ControlClient, read: Sequence[PartitionSplit]) -> list[PartitionSplit]:
         topics = client.topics(self.topics)
-        known = {each.partition for each in read if not each.gone}
-        for each in read:
-            if each.gone and each.partition.topic in topics:
-                _checked(each.at(each.start), topics)
+        known = {split.partition for split in read if not split.gone}
+        for split in read:
+            if split.gone and split.partition.topic in topics:
+                _checked(split.at(split.start), topics)
         every = (TopicPartition(name, number) for name, info in topics.items() for number in range(info.partitions))
         added = sorted(each for each in every if each not in known)
         if not added:

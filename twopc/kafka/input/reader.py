@@ -141,8 +141,8 @@ class KafkaReader(SourceReader):
         """Return where each partition ends now; at isolation level read_committed, where a reader can come to."""
         try:
             return {
-                each: Position(consumer.get_watermark_offsets(ClientPartition(*each), timeout=END_SECONDS)[1])
-                for each in partitions
+                partition: Position(consumer.get_watermark_offsets(ClientPartition(*partition), timeout=END_SECONDS)[1])
+                for partition in partitions
             }
         except KafkaException as error:
             raise failure("asking for the end of the input", error_of(error)) from error

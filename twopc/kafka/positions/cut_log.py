@@ -34,7 +34,7 @@ class CutLog:
 
     def accepted_start(self, accepted: Iterable[InputGap]) -> Position | None:
         """Return where reading begins if a person has accepted it, None if nobody has."""
-        return next((each.first for each in accepted if self._is_named_by(each)), None)
+        return next((gap.first for gap in accepted if self._is_named_by(gap)), None)
 
     def _is_named_by(self, accepted: InputGap) -> bool:
         begins = accepted.first == self.end or (self.end is None and accepted.first <= self.position)
@@ -50,26 +50,27 @@ class EpochClient(Protocol):
 def find_cut_logs(client: EpochClient, held: Sequence[PartitionPosition]) -> list[CutLog]:
     """Ask where the epochs of these positions end, which are of topics that are there; return whose logs were cut."""
     return cut_logs(
-        held, client.epoch_ends({each.partition: each.read.epoch for each in held if each.read is not None})
+        held,
+        client.epoch_ends({position.partition: position.read.epoch for position in held if position.read is not None}),
     )
 
 
 def cut_logs(held: Iterable[PartitionPosition], ends: EpochEnds) -> list[CutLog]:
     """Return the partitions whose logs are not those that were read; a position without an epoch is not judged."""
     found = []
-    for each in held:
-        if each.read is None or each.partition not in ends:
+    for position in held:
+        if position.read is None or position.partition not in ends:
             continue
         # Behind the last record may be markers, which may be of a later epoch than it.
-        read_up_to, end = min(each.position, each.read.end), ends[each.partition]
+        read_up_to, end = min(position.position, position.read.end), ends[position.partition]
         if end is None or end < read_up_to:
-            found.append(CutLog(each.partition, each.read.epoch, end, each.position))
+            found.append(CutLog(position.partition, position.read.epoch, end, position.position))
     return sorted(found, key=lambda cut: cut.partition)
 
 
 def short_logs(held: Iterable[PartitionPosition], ends: Mapping[TopicPartition, Position]) -> list[CutLog]:
     """Return the partitions that end before these positions, whatever their epochs."""
-    short = [each for each in held if each.position > ends[each.partition]]
+    short = [position for position in held if position.position > ends[position.partition]]
     cuts = [CutLog(each.partition, None, ends[each.partition], each.position) for each in short]
     return sorted(cuts, key=lambda cut: cut.partition)
 

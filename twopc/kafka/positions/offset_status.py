@@ -73,7 +73,7 @@ def offset_statuses(client: Offsets, positions: Sequence[PartitionPosition]) -> 
     firsts = client.offsets(dict.fromkeys(there, EARLIEST))
     ends = client.offsets(dict.fromkeys(there, LATEST))
     same = [held for held in positions if held.partition in firsts and _is_same(held, topics)]
-    cut = {each.partition for each in find_cut_logs(client, same)}
+    cut = {log.partition for log in find_cut_logs(client, same)}
     return tuple(_status(held, topics, firsts, ends, cut) for held in positions)
 
 

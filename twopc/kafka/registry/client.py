@@ -97,7 +97,10 @@ class RegistryClient:
         return bool(self._ask(lambda: self._client.test_compatibility(subject, self._form(schema))))
 
     def _form(self, schema: Schema) -> Any:
-        references = [self._api.SchemaReference(each.name, each.subject, each.version) for each in schema.references]
+        references = [
+            self._api.SchemaReference(reference.name, reference.subject, reference.version)
+            for reference in schema.references
+        ]
         return self._api.Schema(schema.text, schema_type=schema.type, references=references)
 
     def _ask(self, question: Callable[[], T]) -> T | None:
@@ -151,7 +154,9 @@ class RegistryClient:
 
 
 def _schema(form: Any) -> Schema:
-    references = tuple(SchemaReference(each.name, each.subject, each.version) for each in form.references or ())
+    references = tuple(
+        SchemaReference(reference.name, reference.subject, reference.version) for reference in form.references or ()
+    )
     return Schema(form.schema_type or "AVRO", form.schema_str or "", references)
 
 

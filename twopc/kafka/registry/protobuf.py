@@ -60,11 +60,11 @@ def _indexes(message: Any) -> list[int]:
     outer = message.containing_type
     if outer is None:
         return [list(message.file.message_types_by_name).index(message.name)]
-    return [*_indexes(outer), [each.name for each in outer.nested_types].index(message.name)]
+    return [*_indexes(outer), [kind.name for kind in outer.nested_types].index(message.name)]
 
 
 def _imports(file: Any) -> Iterator[Any]:
-    return (each for each in file.dependencies if not each.name.startswith(_KNOWN_TO_ALL))
+    return (dependency for dependency in file.dependencies if not dependency.name.startswith(_KNOWN_TO_ALL))
 
 
 def _schema(client: RegistryClient, file: Any) -> Schema:

@@ -39,7 +39,7 @@ def known_topics(outputs: Iterable[KnownOutput]) -> dict[str, KnownTopic]:
 def known_outputs(topics: Mapping[str, KnownTopic], earlier: Iterable[KnownOutput]) -> list[KnownOutput]:
     """Return these topics as a snapshot has them, with those of `earlier` that are not among them."""
     now = [KnownOutput(name, to_json(known)) for name, known in topics.items()]
-    return [*(each for each in earlier if each.name not in topics), *now]
+    return [*(output for output in earlier if output.name not in topics), *now]
 
 
 def changed_topics(

@@ -135,10 +135,10 @@ class TopicIdentity:
 
 
 def _refuse_recreated(noted: Iterable[_NotedTopic], found: Mapping[str, TopicInfo]) -> None:
-    for each in noted:
-        if each.topic in found and found[each.topic].topic_id != each.topic_id:
-            describe = recreated_input if each.is_input else _recreated_output
-            raise ConfigurationError(describe(each.topic, each.topic_id, found[each.topic].topic_id))
+    for topic in noted:
+        if topic.topic in found and found[topic.topic].topic_id != topic.topic_id:
+            describe = recreated_input if topic.is_input else _recreated_output
+            raise ConfigurationError(describe(topic.topic, topic.topic_id, found[topic.topic].topic_id))
 
 
 def recreated_input(topic: str, before: str, now: str) -> str:

@@ -60,8 +60,8 @@ class PreparedTransaction:
         """Raise CheckpointCorrupted if the payload is not one of this sink's, NewerFormat if of a newer version's."""
         name = f"committable {committable.name}"
         payload = decode_body(_Payload, committable.payload, "Kafka transaction", name)
-        if payload.end_txn_version != END_TXN_VERSION:
-            raise CheckpointCorrupted(f"{name} is for EndTxn version {payload.end_txn_version}, not {END_TXN_VERSION}")
+        if (version := payload.end_txn_version) != END_TXN_VERSION:
+            raise CheckpointCorrupted(f"{name} is for EndTxn version {version}, not {END_TXN_VERSION}")
         return cls(
             payload.transactional_id,
             committable.checkpoint_id,

@@ -93,10 +93,10 @@ def _is_itself(prepared: PreparedTransaction, described: Described) -> bool:
 def _partitions(prepared: PreparedTransaction, known: Mapping[str, TopicInfo]) -> list[TopicPartition]:
     """Return where it wrote, its group's offsets among them; not to a topic that is not the same any more."""
     return [
-        each
-        for each in prepared.partitions
-        if each.topic == OFFSETS_TOPIC
-        or (each.topic in known and known[each.topic].topic_id == prepared.topic_ids.get(each.topic))
+        partition
+        for partition in prepared.partitions
+        if partition.topic == OFFSETS_TOPIC
+        or (partition.topic in known and known[partition.topic].topic_id == prepared.topic_ids.get(partition.topic))
     ]
 
 

@@ -123,7 +123,9 @@ class TransactionalWriter(SinkWriter):
         return tuple(output.bytes_written for output in self._outputs)
 
     def known_outputs(self, earlier: Sequence[KnownOutput]) -> list[KnownOutput]:
-        return known_outputs(self._output.topics.known, earlier if any(each.chooses for each in self._outputs) else ())
+        return known_outputs(
+            self._output.topics.known, earlier if any(output.chooses for output in self._outputs) else ()
+        )
 
     def pre_commit(self, request: PreCommit) -> Committable | None:
         txn = self._opened

@@ -38,7 +38,7 @@ class Decision:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(each.name for each in self.transactions)
+        return frozenset(transaction.name for transaction in self.transactions)
 
 
 @dataclass(frozen=True, slots=True)

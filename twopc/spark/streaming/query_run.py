@@ -187,7 +187,7 @@ class QueryRun:
 
     def _settled(self, transactions: tuple[Committable, ...], act: SettleAction) -> list[Settled]:
         began = time.monotonic()
-        settled = [self._settle(each, act) for each in transactions]
+        settled = [self._settle(transaction, act) for transaction in transactions]
         if act is SettleAction.COMMIT and (self._done is None or time.monotonic() - began > SLOW_COMMIT_SECONDS):
             done = [each.committable for each in settled if each.outcome is not Outcome.LOST]
             close_committed(self._client, done, MARKERS_BUDGET_SECONDS)
@@ -215,7 +215,7 @@ class QueryRun:
 
     def _sweep(self, opened: frozenset[str], transactions: tuple[Committable, ...]) -> None:
         with _later_where_it_fails():
-            self._abort(opened - {str(each.payload["transactional_id"]) for each in transactions})
+            self._abort(opened - {str(transaction.payload["transactional_id"]) for transaction in transactions})
 
     def _abort(self, ids: Iterable[str]) -> None:
         if ended := take_over(self._client, sorted(ids), self.config.timeout_ms):

@@ -38,7 +38,7 @@ def readable_positions(
 
 def refuse_unnamed(positions: Collection[PartitionPosition], accepted: Collection[str]) -> None:
     """Raise ConfigurationError for positions in topics that the options don't name, unless they are given up."""
-    refused = [str(each) for each in positions if str(each) not in accepted]
+    refused = [str(position) for position in positions if str(position) not in accepted]
     if refused:
         raise ConfigurationError(
             f"the query stands at {listed(refused)}, in topics that its options don't name any more. To leave unread "

@@ -29,10 +29,10 @@ class SourceOffsets:
 
     @classmethod
     def of(cls, positions: Iterable[PartitionPosition]) -> SourceOffsets:
-        return cls(tuple(sorted(positions, key=lambda each: each.partition)))
+        return cls(tuple(sorted(positions, key=lambda position: position.partition)))
 
     def by_partition(self) -> dict[TopicPartition, PartitionPosition]:
-        return {each.partition: each for each in self.positions}
+        return {position.partition: position for position in self.positions}
 
     def to_json(self) -> dict[str, Any]:
         """Return what Spark stores."""

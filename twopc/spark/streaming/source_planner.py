@@ -90,7 +90,7 @@ class SourcePlanner:
         refuse_unnamed([each for each in now if each.partition.topic not in topics], self._options.accepted)
         known = [each for each in now.values() if each.partition.topic in topics]
         new = set(_partitions(topics)) - {each.partition for each in known}
-        read_before = {each.partition.topic for each in start.positions}
+        read_before = {position.partition.topic for position in start.positions}
         return SourceOffsets.of([*known, *self._begun(new, topics, read_before)])
 
     def _begun(
@@ -99,12 +99,12 @@ class SourcePlanner:
         """Return where to begin with what was not read before: at its start where the query has begun already."""
         if not read_before:
             self._refuse_strange_start(topics)
-        ids = {each: topics[each.topic].topic_id for each in new}
+        ids = {partition: topics[partition.topic].topic_id for partition in new}
         added = {
             each: ids[each] for each in ids if each.topic in read_before or (self._options.pattern and read_before)
         }
         begun = resolve(Earliest(), self._client, GROUP, added)
-        begun |= resolve(self._options.start, self._client, GROUP, {each: ids[each] for each in ids.keys() - added})
+        begun |= resolve(self._options.start, self._client, GROUP, {key: ids[key] for key in ids.keys() - added})
         positions = list(begun.values())
         for status in offset_statuses(self._client, positions):
             if status.readability is not Readability.READABLE:

@@ -61,7 +61,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return start
             behind = behind if self._options.most is None else shares(behind, self._options.most)
         self._moved_at = time.monotonic()
-        moved = (replace(each, position=Position(each.position + behind[each])) for each in standing.positions)
+        moved = (
+            replace(position, position=Position(position.position + behind[position]))
+            for position in standing.positions
+        )
         return SourceOffsets.of(moved).to_json()
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802  Spark's name
@@ -91,10 +94,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._seen is not None
         known, ends = begun.by_partition(), self._seen.by_partition()
         behind = dict.fromkeys(standing.positions, 0)
-        for each in standing.positions:
-            end = ends.get(each.partition)
-            if each.partition in known and end is not None and end.topic_id == each.topic_id:
-                behind[each] = max(0, end.position - each.position)
+        for position in standing.positions:
+            end = ends.get(position.partition)
+            if position.partition in known and end is not None and end.topic_id == position.topic_id:
+                behind[position] = max(0, end.position - position.position)
         return behind
 
     def _waits(self, left: int) -> bool:

@@ -74,7 +74,9 @@ def _microseconds(milliseconds: list[int | None]) -> pa.Array:
 
 
 def _headers(batch: Batch) -> list[list[dict[str, Any]] | None]:
-    return [None if each is None else [{"key": key, "value": value} for key, value in each] for each in batch.headers]
+    return [
+        None if header is None else [{"key": key, "value": value} for key, value in header] for header in batch.headers
+    ]
 
 
 def _check_topic(options: SourceOptions, split: PartitionSplit) -> None:

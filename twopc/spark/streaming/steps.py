@@ -213,16 +213,20 @@ def _commit(decision: Decision, looked: Sequence[Settled], accepted: frozenset[s
 
 def judge(looked: Sequence[Settled], accepted: frozenset[str]) -> Verdict:
     """Return what to do about a decided batch, by what became of its transactions."""
-    lost = [each for each in looked if each.outcome is Outcome.LOST and each.committable.name not in accepted]
+    lost = [
+        settled for settled in looked if settled.outcome is Outcome.LOST and settled.committable.name not in accepted
+    ]
     if not lost:
         return Verdict.COMMIT
-    visible = any(each.outcome in (Outcome.COMMITTED, Outcome.ALREADY_COMMITTED) for each in looked)
-    certain = all(each.certain for each in looked if each.outcome is Outcome.LOST)
+    visible = any(settled.outcome in (Outcome.COMMITTED, Outcome.ALREADY_COMMITTED) for settled in looked)
+    certain = all(settled.certain for settled in looked if settled.outcome is Outcome.LOST)
     return Verdict.WRITE_AGAIN if certain and not visible else Verdict.LOST
 
 
 def _lost(decision: Decision, looked: Sequence[Settled], accepted: frozenset[str], verdict: Verdict) -> TransactionLost:
-    lost = [each for each in looked if each.outcome is Outcome.LOST and each.committable.name not in accepted]
+    lost = [
+        settled for settled in looked if settled.outcome is Outcome.LOST and settled.committable.name not in accepted
+    ]
     evidence = "; ".join(f"{each.committable.name}: {each.evidence}" for each in lost)
     begun = (
         f"batch {decision.batch} is decided, and {len(lost)} of its {len(looked)} transactions are lost ({evidence})"

@@ -73,7 +73,7 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Decide that what the tasks wrote is the batch's output, and commit it; or finish what was decided before."""
-        known = [each for each in messages if isinstance(each, TaskMessage)]
+        known = [message for message in messages if isinstance(message, TaskMessage)]
         assert len(known) == len(messages), "Spark commits a batch when all of its tasks have told what they did"
         run = self._run_of(known[0], batchId)
         written = written_by(each.result for each in known)
@@ -90,8 +90,8 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Abort what no decision names, nor ever will. Spark calls this after a commit that failed, too."""
-        parts = [each if isinstance(each, TaskMessage) else None for each in messages]
-        transactions = given_up([None if each is None else each.transactions for each in parts])
+        parts = [message if isinstance(message, TaskMessage) else None for message in messages]
+        transactions = given_up([None if part is None else part.transactions for part in parts])
         if transactions:
             some = next(filter(None, parts))
             with QueryRun(self._options, some.query, self._config_of(some)) as run:

@@ -61,12 +61,12 @@ class TaskResult:
 
 def written_by(results: Iterable[TaskResult]) -> WrittenBatch:
     """Return what a batch's tasks have written together."""
-    messages = sorted(results, key=lambda each: each.partition)
+    messages = sorted(results, key=lambda result: result.partition)
     return WrittenBatch(
-        tuple(each.committable for each in messages if each.committable is not None),
-        sum(each.records for each in messages),
-        sum(each.size for each in messages),
-        max((each.attempt + 1 for each in messages), default=1),
+        tuple(message.committable for message in messages if message.committable is not None),
+        sum(message.records for message in messages),
+        sum(message.size for message in messages),
+        max((message.attempt + 1 for message in messages), default=1),
     )
 
 

@@ -80,7 +80,7 @@ class MemoryRun:
             {key: _in_memory(end, self._topics) for key, end in definition.ends.items()}
         )
         self._sources = [each for each in self._definition.ends.values() if isinstance(each, MemorySource)]
-        self._sinks = [each for each in self._definition.sinks.values() if isinstance(each, MemorySink)]
+        self._sinks = [sink for sink in self._definition.sinks.values() if isinstance(sink, MemorySink)]
         if isinstance(partitions, Mapping):
             self._require_known(partitions)
         for topic in self._inputs:
@@ -185,7 +185,7 @@ class MemoryRun:
         for stage in range(last + 1):
             process = self._run_through()
             if process is not None:
-                sources = [each for each in self._definition.sources if stages.get(each, 0) <= stage]
+                sources = [source for source in self._definition.sources if stages.get(source, 0) <= stage]
                 self._guarded(process, partial(process.pass_time, sources, time))
             if stage < last:
                 self.checkpoint()
@@ -255,8 +255,8 @@ class MemoryRun:
     @property
     def _opens_more_than_memory(self) -> bool:
         serdes = [
-            *((each.key, each.value) for each in self._sources),
-            *((each.key, each.value) for each in self._sinks),
+            *((source.key, source.value) for source in self._sources),
+            *((sink.key, sink.value) for sink in self._sinks),
         ]
         others = len(serdes) < len(self._definition.ends)
         return others or any(key.must_be_opened or value.must_be_opened for key, value in serdes)
@@ -303,14 +303,14 @@ class MemoryRun:
         raise ConfigurationError(f"operator {operator!r} of job {job!r} keeps no state: {known}")
 
     def _require_written(self, topic: str) -> None:
-        static = tuple(dict.fromkeys(each for sink in self._sinks for each in sink.outputs))
+        static = tuple(dict.fromkeys(output for sink in self._sinks for output in sink.outputs))
         if topic in static or any(callable(sink.topic) for sink in self._sinks):
             return
         known = f"it writes {listed(static)}" if static else "it writes none"
         raise ConfigurationError(f"job {self._definition.name!r} does not write topic {topic!r}: {known}")
 
     def _require_known(self, topics: Iterable[str]) -> None:
-        known = dict.fromkeys((*self._inputs, *(each for sink in self._sinks for each in sink.outputs)))
+        known = dict.fromkeys((*self._inputs, *(output for sink in self._sinks for output in sink.outputs)))
         unknown = [topic for topic in topics if topic not in known]
         if unknown and not any(callable(sink.topic) for sink in self._sinks):
             raise ConfigurationError(

@@ -143,60 +143,60 @@ class MemorySubtasks:
     @property
     def quiet(self) -> bool:
         """Whether nobody has anything to do now. Where nobody ever will, the job is about to finish."""
-        return all(each.quiet for each in self.subtasks) and not all(each.at_end for each in self.subtasks)
+        return all(subtask.quiet for subtask in self.subtasks) and not all(subtask.at_end for subtask in self.subtasks)
 
     @property
     def positions(self) -> tuple[SplitPosition, ...]:
         """The positions of all splits."""
-        return tuple(held for each in self.subtasks for held in each.positions)
+        return tuple(held for subtask in self.subtasks for held in subtask.positions)
 
     @property
     def unread(self) -> bool:
         """Whether topics hold more to read, as far as their readers know."""
-        return any(each.unread for each in self.subtasks)
+        return any(subtask.unread for subtask in self.subtasks)
 
     @property
     def stream_time(self) -> int | None:
         """The greatest of any operator and partition number."""
-        known = (each.stream_time for each in self.subtasks)
+        known = (subtask.stream_time for subtask in self.subtasks)
         return max((time for time in known if time is not None), default=None)
 
     def step(self) -> None:
         """Let each subtask take one turn, in order."""
-        for each in self.subtasks:
-            each.step()
+        for subtask in self.subtasks:
+            subtask.step()
 
     def deliver(self) -> None:
         """Hand what they have said to the coordinator."""
-        for each in self.subtasks:
-            each.deliver()
+        for subtask in self.subtasks:
+            subtask.deliver()
 
     def wake(self) -> None:
         """There may be something to read again."""
-        for each in self.subtasks:
-            each.wake()
+        for subtask in self.subtasks:
+            subtask.wake()
 
     def wait(self, timeout: float) -> bool:
-        return any(each.ended for each in self.subtasks)
+        return any(subtask.ended for subtask in self.subtasks)
 
     def drain(self, timeout: float) -> None:
         self.step()
 
     def error(self) -> TwoPhaseCommitError | None:
-        error = next((each.error for each in self.subtasks if each.error is not None), None)
+        error = next((subtask.error for subtask in self.subtasks if subtask.error is not None), None)
         if error is None or isinstance(error, TwoPhaseCommitError):
             return error
         return Unavailable(f"{type(error).__name__}: {error}")
 
     def has_said_why(self) -> bool:
-        return any(each.error is not None for each in self.subtasks)
+        return any(subtask.error is not None for subtask in self.subtasks)
 
     def shortage(self) -> str | None:
         return None
 
     def kill(self) -> None:
-        for each in self.subtasks:
-            each.end()
+        for subtask in self.subtasks:
+            subtask.end()
 
 
 class MemoryHost:

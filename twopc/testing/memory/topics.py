@@ -153,9 +153,11 @@ class MemoryTopics:
     def lingering(self, prefix: str, before: AttemptId) -> list[Transaction]:
         """Return the open transactions of a prefix that attempts before this one left."""
         return [
-            each
-            for each in self._transactions.values()
-            if each.prefix == prefix and each.attempt < before and each.ending is TransactionEnd.NONE
+            transaction
+            for transaction in self._transactions.values()
+            if transaction.prefix == prefix
+            and transaction.attempt < before
+            and transaction.ending is TransactionEnd.NONE
         ]
 
     def _partition(self, new: NewRecord, partitions: int) -> int:
