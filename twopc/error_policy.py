@@ -6,7 +6,7 @@ no record before or behind it in its batch is lost, doubled, or given to a funct
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -75,6 +75,11 @@ class Skip(ErrorPolicy):
 
     def __post_init__(self) -> None:
         checked_most(self)
+
+
+def tolerant(policies: Mapping[str, ErrorPolicy]) -> frozenset[str]:
+    """Return the sources behind whose records at fault the job goes on."""
+    return frozenset(source for source, policy in policies.items() if policy.goes_on)
 
 
 def checked_most(policy: ErrorPolicy) -> None:

@@ -7,7 +7,7 @@ from twopc.runtime.inputs import Inputs
 
 def polled(inputs: Inputs, times: int) -> list[tuple[str, list[bytes]] | None]:
     found = [inputs.poll(0.0, 10) for _ in range(times)]
-    return [None if turn is None else (turn.source, turn.batches[0].values) for turn in found]
+    return [None if turn is None else (turn.source, turn.parts[0][1].values) for turn in found]
 
 
 def test_sources_have_their_turn_one_after_the_other() -> None:

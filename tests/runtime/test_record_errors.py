@@ -8,6 +8,7 @@ from twopc.error_policy import ErrorPolicy, Skip
 from twopc.errors import UserCodeError
 from twopc.kafka.dead_letter import DeadLetter
 from twopc.kafka.sink import KafkaSink
+from twopc.operators import Turn
 from twopc.protocol.record_errors import (
     COUNTS_MAX,
     OTHERS,
@@ -104,7 +105,7 @@ def refused(most: float, batches: list[list[InputRow]], wrong: list[int]) -> lis
     errors = RecordErrors("job", {"web": Skip(most=most)}, {})
     ends = []
     for each in batches:
-        errors.read("web", batch_of(each))
+        errors.read(Turn.of("web", batch_of(each)))
         for offset in (offset for offset in wrong if each[0].offset_ <= offset <= each[-1].offset_):
             try:
                 errors.refuse("web", error("map(f)", ValueError(), offset))
@@ -135,14 +136,14 @@ def test_a_record_that_fails_several_times_counts_once() -> None:
 def test_what_could_not_be_decoded_counts_in_its_place() -> None:
     errors = RecordErrors("job", {"web": Skip(most=0)}, {})
     bad = RecordError(InputRow(b"v", offset_=1), ErrorStage.VALUE_CONVERTER, "decoding", ValueError())
-    errors.read("web", Batch([*rows(0, 1), *rows(2, 1)], [1, 2], errors=[(1, bad)]))
+    errors.read(Turn.of("web", Batch([*rows(0, 1), *rows(2, 1)], [1, 2], errors=[(1, bad)])))
     with pytest.raises(UserCodeError, match="1 of the last 10,000 records that this subtask read of 'web' went wrong"):
         errors.refuse("web", bad)
 
 
 def test_each_thing_that_goes_wrong_as_time_passes_counts_by_itself() -> None:
     errors = RecordErrors("job", {"web": Skip(most=0.0001)}, {})
-    errors.read("web", batch_of(rows(0, 5)))
+    errors.read(Turn.of("web", batch_of(rows(0, 5))))
     lost = RecordError(PassedTime(0), ErrorStage.TRANSFORMATION, "on_timer", ValueError())
     errors.refuse("web", lost)
     with pytest.raises(UserCodeError, match="2 of the last"):

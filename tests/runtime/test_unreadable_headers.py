@@ -13,6 +13,7 @@ from twopc.error_policy import ErrorPolicy
 from twopc.errors import UserCodeError
 from twopc.kafka.input.decoding import decoded
 from twopc.kafka.topic_serdes import TopicSerdes
+from twopc.operators import Turn
 from twopc.record import Batch, ErrorStage, Headers, RecordError
 from twopc.runtime.record_errors import RecordErrors
 from twopc.serde import BYTES
@@ -48,7 +49,8 @@ def batch(every: list[InputRow], *bad_values: int) -> Batch:
 
 
 def readable(policy: ErrorPolicy, given: Batch) -> Batch:
-    return RecordErrors("job", {"in": policy}, {}).readable("in", given)
+    [(_, read)] = RecordErrors("job", {"in": policy}, {}).read(Turn.of("in", given)).parts
+    return read
 
 
 def test_those_that_can_be_read_go_on_with_their_headers() -> None:

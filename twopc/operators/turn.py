@@ -31,10 +31,6 @@ class Turn:
         return self.parts[0][0]
 
     @property
-    def batches(self) -> list[Batch]:
-        return [batch for _, batch in self.parts]
-
-    @property
     def size(self) -> int:
         """How many records these are, with those that were not decoded."""
         return sum(len(batch) + len(batch.errors) for _, batch in self.parts)
@@ -43,6 +39,11 @@ class Turn:
         """Return the records of some sources; None where there are none."""
         parts = tuple(part for part in self.parts if part[0] in sources)
         return replace(self, parts=parts) if parts else None
+
+    def with_headers_read(self, sources: Container[str]) -> Turn:
+        """Return the turn with the headers of these sources at hand, as `Batch.with_headers_read` has them."""
+        parts = ((source, batch.with_headers_read() if source in sources else batch) for source, batch in self.parts)
+        return replace(self, parts=tuple(parts))
 
     def rows_from(self, source: str, number: int) -> Iterator[Row]:
         """Yield the rows of one source from this number on in the order."""

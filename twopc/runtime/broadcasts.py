@@ -112,7 +112,6 @@ class Broadcasts:
 
     def _take(self, operator: str, batch: Batch | None) -> None:
         if batch is not None:
-            self._record_errors.read(operator, batch)
-            self._flow.put(Turn.of(operator, self._record_errors.readable(operator, batch)))
+            self._flow.put(self._record_errors.read(Turn.of(operator, batch)))
             while self._flow.waits:
                 self._flow.advance()

@@ -7,12 +7,12 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from twopc.column import message_of, named
-from twopc.error_policy import WINDOW, ErrorPolicy
+from twopc.error_policy import WINDOW, ErrorPolicy, tolerant
 from twopc.errors import UserCodeError
-from twopc.operators import SinkOutput
+from twopc.operators import SinkOutput, Turn
 from twopc.protocol.figures import Figures
 from twopc.protocol.record_errors import RecordErrorCounter, RecordErrorKind
-from twopc.record import Batch, RecordError
+from twopc.record import RecordError
 from twopc.runtime.lately_wrong import LatelyWrong
 from twopc.sink import Sink
 
@@ -39,23 +39,22 @@ class RecordErrors:
         self._unsaid: deque[RecordErrorKind] = deque()
         self._job = job
         self._policies = dict(policies)
+        self._tolerant = tolerant(policies)
         self._sinks = dict(sinks)
         self.seen: Counter[str] = Counter(dict.fromkeys(policies, 0))
         """How many records were read of each source."""
         self._lately = {source: LatelyWrong(policy.allowed) for source, policy in policies.items()}
         self._kinds: set[tuple[str, str, str]] = set()
 
-    def read(self, source: str, batch: Batch) -> None:
-        """This batch of a source was read, with what it could not decode."""
-        self._lately[source].read(batch, self.seen[source])
-        self.seen[source] += len(batch) + len(batch.errors)
+    def read(self, turn: Turn) -> Turn:
+        """Enter what was read, and return it with records whose headers can't be read as errors.
 
-    def readable(self, source: str, batch: Batch) -> Batch:
-        """Return the batch with records whose headers can't be read as errors, where the job goes on behind those.
-
-        Elsewhere nobody may ever ask for them.
+        That is so where the job goes on behind those: elsewhere nobody may ever ask for them.
         """
-        return batch.with_headers_read() if self._policies[source].goes_on else batch
+        for source, batch in turn.parts:
+            self._lately[source].read(batch, self.seen[source])
+            self.seen[source] += len(batch) + len(batch.errors)
+        return turn.with_headers_read(self._tolerant)
 
     def figures(self) -> Figures:
         """Return how often records went wrong, by source and operator."""

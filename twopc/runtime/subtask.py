@@ -24,7 +24,7 @@ from typing import assert_never
 
 from twopc.errors import CheckpointDeclined, Fenced, Unavailable
 from twopc.faults.points import CrashPoint, reached
-from twopc.operators import SinkOutput, Turn
+from twopc.operators import SinkOutput
 from twopc.packed_column import PackedColumn
 from twopc.protocol.facts import Committable, SplitPosition, SubtaskSnapshot
 from twopc.protocol.figures import Figures
@@ -39,7 +39,6 @@ from twopc.protocol.subtask_state import (
     SubtaskState,
     TakeCheckpoint,
 )
-from twopc.record import Batch
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.commit_queue import CommitQueue
 from twopc.runtime.dependencies import SubtaskDependencies
@@ -182,16 +181,9 @@ class Subtask:
             self._deps.broadcasts.follow()
         turn = self._deps.inputs.poll(wait, self._batch_size.records)
         if turn is not None:
-            self._deps.dataflow.put(self._readable(turn))
+            self._records_in += turn.size
+            self._deps.dataflow.put(self._deps.record_errors.read(turn))
         return max(0.0, self._deps.clock.monotonic() - started - wait)
-
-    def _readable(self, turn: Turn) -> Turn:
-        errors, parts = self._deps.record_errors, list[tuple[str, Batch]]()
-        for source, batch in turn.parts:
-            self._records_in += len(batch) + len(batch.errors)
-            errors.read(source, batch)
-            parts.append((source, errors.readable(source, batch)))
-        return replace(turn, parts=tuple(parts))
 
     def _on(self, message: ToSubtask) -> None:
         if isinstance(message, Trigger):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 from twopc.clock import SystemClock
 from twopc.config import MAX_TIME_AHEAD_MS
+from twopc.error_policy import tolerant
 from twopc.kafka.clients.delivery_errors import WrittenBatch
 from twopc.kafka.output.record_taker import RecordTaker
 from twopc.kafka.output.topic_output import TopicOutput
@@ -23,7 +23,7 @@ from twopc.operators import KeyedStateStore, SinkOutput, Turn
 from twopc.operators.dataflow import Dataflow
 from twopc.operators.time_bound import ahead_of
 from twopc.protocol.record_errors import RecordErrorCount, RecordErrorCounter
-from twopc.record import Batch, RecordError, RecordsRefused, Row
+from twopc.record import RecordError, RecordsRefused, Row
 from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
@@ -58,6 +58,7 @@ class Replay:
         max_time_ahead_ms: int = MAX_TIME_AHEAD_MS,
     ) -> None:
         self._policies = paths.error_policies
+        self._tolerant = tolerant(paths.error_policies)
         store = KeyedState(MemoryBackend()) if store is None else store
         latest = ahead_of(SystemClock(), max_time_ahead_ms)
         self._flow = Dataflow(paths.nodes, store, self._refuse, numbers, latest=latest)
@@ -89,14 +90,9 @@ class Replay:
 
     def make(self, turn: Turn) -> Iterator[ReplayedRecord]:
         """Yield what the job makes of these records; raise UserCodeError where it fails."""
-        self._flow.put(
-            replace(turn, parts=tuple((source, self._readable(source, each)) for source, each in turn.parts))
-        )
+        self._flow.put(turn.with_headers_read(self._tolerant))
         while self._flow.waits:
             yield from self._made(self._flow.advance()[1])
-
-    def _readable(self, source: str, batch: Batch) -> Batch:
-        return batch.with_headers_read() if self._policies[source].goes_on else batch
 
     def drain(self, sources: Sequence[str], behind: Mapping[int, Place]) -> Iterator[ReplayedRecord]:
         """Yield what a drain makes once all of these is fed; its place is this one of its partition number."""

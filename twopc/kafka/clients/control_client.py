@@ -271,7 +271,9 @@ class ControlClient:
             return {}
 
         async def ask(client: KafkaAdminClient) -> dict[TopicPartition, Position | None]:
-            leaders = await client._async_get_leader_for_partitions({KafkaTopicPartition(*partition) for partition in epochs})
+            leaders = await client._async_get_leader_for_partitions(
+                {KafkaTopicPartition(*partition) for partition in epochs}
+            )
             found: dict[TopicPartition, Position | None] = {}
             for leader, partitions in leaders.items():
                 mine = {each: epochs[each] for each in (TopicPartition(*partition) for partition in partitions)}
