@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,6 +17,8 @@ import pytest
 from tests import warm_start
 from tests.leak_audit.processes import marked_processes
 from twopc.faults.process import await_true
+from twopc.testing.broker import Broker
+from twopc.testing.topics import create_topic, produce, read_topic
 
 TWOPC = [sys.executable, "-m", "twopc"]
 JOB = """
@@ -99,3 +103,32 @@ def test_an_interpreter_is_started_where_the_environment_asks_for_another_kind_o
         timeout=120,
     )
     assert "import 'site'" in done.stderr
+
+
+LATE_IMPORTS = """
+import sys
+before = set(sys.modules)
+from twopc import Job, Json, KafkaSink, KafkaSource
+
+job = Job("{topic}")
+source = job.source(KafkaSource("{topic}", value=Json()))
+source.map(lambda _: sorted(set(sys.modules) - before)).sink(KafkaSink("{topic}-out", value=Json()))
+"""
+
+
+@pytest.mark.broker
+def test_a_worker_that_starts_warm_imports_nothing_but_its_job_and_what_is_compiled(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name = topic()
+    for each in (name, f"{name}-out"):
+        create_topic(broker.bootstrap_servers, each)
+    produce(broker.bootstrap_servers, name, [b"7"])
+    (tmp_path / "job.py").write_text(LATE_IMPORTS.format(topic=name))
+    where = ["-b", broker.bootstrap_servers, "--checkpoint-dir", str(tmp_path / "checkpoints")]
+    subprocess.run(
+        [*TWOPC, "run", str(tmp_path / "job.py"), *where, "--host", "process", "--until-end"], check=True, timeout=120
+    )
+    [record] = read_topic(broker.bootstrap_servers, f"{name}-out")
+    late = [module for module in json.loads(record.value or b"") if not module.rpartition(".")[2].startswith("_")]
+    assert late == []
