@@ -303,8 +303,8 @@ def _import_all() -> None:
     for module in _IMPORTS:
         importlib.import_module(module)
     for package in map(importlib.import_module, _PACKAGES):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            importlib.import_module(found.name)
 
 
 def _main() -> NoReturn:

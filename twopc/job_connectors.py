@@ -99,7 +99,7 @@ class JobSource(Source):
         """Return the source that knows what a position means. A source that was renamed still reads its splits."""
         if held.source in self._sources:
             return held.source
-        knowing = (operator for operator, each in self._sources.items() if each.reads(each.input_of(held.split)))
+        knowing = (operator for operator, source in self._sources.items() if source.reads(source.input_of(held.split)))
         return next(knowing, next(iter(self._sources)))
 
 

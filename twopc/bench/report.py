@@ -37,8 +37,8 @@ def _by_end(result: BenchResult) -> dict[str, str]:
         shown |= {f"source {name}": f"{records:,} records" for name, records in result.sources.items()}
     if len(result.sinks) > 1:
         shown |= {
-            f"sink {name}": f"{each.visible:,} records, {_number(each.records_per_s, '{:,.0f}') or '?'} a second"
-            for name, each in result.sinks.items()
+            f"sink {name}": f"{sink.visible:,} records, {_number(sink.records_per_s, '{:,.0f}') or '?'} a second"
+            for name, sink in result.sinks.items()
         }
     return shown
 

@@ -87,7 +87,9 @@ def judge_output(verdicts: Mapping[str, Verdict], job: DrillJob) -> Check:
     if not verdicts:
         return Check.not_judged(OUTPUT, "; ".join(job.left_out))
     allowed = {topic: ALLOWED.get(job.guarantee(topic)) for topic in verdicts}
-    promised = [TopicVerdict(each, kinds) for topic, each in verdicts.items() if (kinds := allowed[topic]) is not None]
+    promised = [
+        TopicVerdict(verdict, kinds) for topic, verdict in verdicts.items() if (kinds := allowed[topic]) is not None
+    ]
     if not promised:
         every = merged("", list(verdicts.values()))
         counts = ", ".join(f"{count} {kind.value}" for kind, count in every.counts.items())

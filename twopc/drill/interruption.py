@@ -39,7 +39,7 @@ def middles(
     starts: Mapping[TopicPartition, Position], ends: Mapping[TopicPartition, Position]
 ) -> dict[TopicPartition, Position]:
     """Return where each partition is in its middle."""
-    return {each: Position(starts[each] + (end - starts[each]) // 2) for each, end in ends.items()}
+    return {partition: Position(starts[partition] + (end - starts[partition]) // 2) for partition, end in ends.items()}
 
 
 class InterruptedReader(DelegatingReader):

@@ -48,7 +48,7 @@ class DrillJob:
         """Raise ConfigurationError for a job that can't be drilled."""
         connectors = KafkaConnectors.only(definition, "drilled")
         refuse_broadcasts(definition, "drilled")
-        inputs = {key: cluster_of(each, settings, access) for key, each in connectors.sources.items()}
+        inputs = {key: cluster_of(source, settings, access) for key, source in connectors.sources.items()}
         outputs = {key: cluster_of(each, settings, access) for key, each in connectors.sinks.items()}
         servers: dict[str, set[str]] = {}
         for key, sink in connectors.sinks.items():

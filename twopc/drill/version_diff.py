@@ -121,12 +121,12 @@ class _Pair:
 
     def judged(self) -> Verdict:
         left = (
-            Expected(Place(each.source.partition, index), _certain(each.key), each.value, each.headers)
-            for index, each in enumerate(self.of_one)
+            Expected(Place(expected.source.partition, index), _certain(expected.key), expected.value, expected.headers)
+            for index, expected in enumerate(self.of_one)
         )
         right = (
-            Found(Place(each.source.partition, index), _certain(each.key), each.value, each.headers)
-            for index, each in enumerate(self.of_other)
+            Found(Place(expected.source.partition, index), _certain(expected.key), expected.value, expected.headers)
+            for index, expected in enumerate(self.of_other)
         )
         return verdict_on(self.topic, left, right, examples=_KEPT)
 

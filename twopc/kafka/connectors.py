@@ -35,9 +35,9 @@ class KafkaConnectors:
     @classmethod
     def of(cls, definition: JobDefinition) -> KafkaConnectors:
         sources, broadcasts = _kafka_sources(definition.sources), _kafka_sources(definition.broadcasts)
-        sinks = {key: each for key, each in definition.sinks.items() if isinstance(each, KafkaSink)}
+        sinks = {key: sink for key, sink in definition.sinks.items() if isinstance(sink, KafkaSink)}
         known = sources.keys() | broadcasts.keys() | sinks.keys()
-        others = {key: type(each).__name__ for key, each in definition.ends.items() if key not in known}
+        others = {key: type(end).__name__ for key, end in definition.ends.items() if key not in known}
         own = {
             operator.id: operator.behind
             for operator in definition.operators
@@ -61,12 +61,12 @@ class KafkaConnectors:
     @property
     def inputs(self) -> dict[str, KafkaSource]:
         """The sources of what others write."""
-        return {key: each for key, each in self.sources.items() if key not in self.own}
+        return {key: source for key, source in self.sources.items() if key not in self.own}
 
     @property
     def outputs(self) -> dict[str, KafkaSink]:
         """The sinks of what others read."""
-        return {key: each for key, each in self.sinks.items() if key not in self.own.values()}
+        return {key: sink for key, sink in self.sinks.items() if key not in self.own.values()}
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -84,15 +84,15 @@ class KafkaConnectors:
         sink.
         """
         places = {
-            key: (each.bootstrap_servers, each.topic if isinstance(each.topic, str) else (key,))
-            for key, each in self.sinks.items()
+            key: (sink.bootstrap_servers, sink.topic if isinstance(sink.topic, str) else (key,))
+            for key, sink in self.sinks.items()
         }
         return _numbered(f"{name}-out", places)
 
     def scratch_prefixes(self, name: str) -> dict[str, str]:
         """Return a transactional prefix of this name for each sink: those of one cluster and prefix share one."""
         return _numbered(
-            name, {key: (each.bootstrap_servers, each.transactional_id_prefix) for key, each in self.sinks.items()}
+            name, {key: (sink.bootstrap_servers, sink.transactional_id_prefix) for key, sink in self.sinks.items()}
         )
 
 
@@ -117,7 +117,7 @@ def refuse_pattern(sources: Mapping[str, KafkaSource], done: str) -> None:
 
 
 def _kafka_sources(sources: Mapping[str, Source]) -> dict[str, KafkaSource]:
-    return {key: each for key, each in sources.items() if isinstance(each, KafkaSource)}
+    return {key: source for key, source in sources.items() if isinstance(source, KafkaSource)}
 
 
 def _numbered(name: str, places: Mapping[str, Hashable]) -> dict[str, str]:

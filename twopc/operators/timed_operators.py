@@ -18,7 +18,7 @@ class TimedOperators:
         self, instances: Mapping[str, Instance], sources: Mapping[str, frozenset[str]], numbers: Iterable[int]
     ) -> None:
         self.sources = sources
-        self._operators = {key: each for key, each in instances.items() if isinstance(each, TimedInstance)}
+        self._operators = {key: instance for key, instance in instances.items() if isinstance(instance, TimedInstance)}
         self._numbers = sorted(numbers)
         self._drained: set[str] = set()
 
@@ -49,14 +49,14 @@ class TimedOperators:
         """The stream time of every operator and partition number here that has one, in Unix milliseconds."""
         return {
             (key, number): time
-            for key, each in self._operators.items()
+            for key, operator in self._operators.items()
             for number in self._numbers
-            if (time := each.stream_time(number)) is not None
+            if (time := operator.stream_time(number)) is not None
         }
 
     def late(self) -> Mapping[str, int]:
         """The number of records of this attempt that came too late, by window."""
-        return {key: late for key, each in self._operators.items() if (late := each.late) is not None}
+        return {key: late for key, operator in self._operators.items() if (late := operator.late) is not None}
 
     def _behind(self, sources: Collection[str]) -> list[tuple[str, TimedInstance]]:
-        return [(key, each) for key, each in self._operators.items() if self.sources[key].issubset(sources)]
+        return [(key, operator) for key, operator in self._operators.items() if self.sources[key].issubset(sources)]

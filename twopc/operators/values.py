@@ -40,7 +40,9 @@ def assign_timestamps(function: Callable[[Any], Any], batch: Batch, over: Over) 
     )
     done = batch.first(len(timestamps))
     if None in timestamps:
-        timestamps = [own if each is None else each for each, own in zip(timestamps, done.timestamps, strict=True)]
+        timestamps = [
+            own if timestamp is None else timestamp for timestamp, own in zip(timestamps, done.timestamps, strict=True)
+        ]
     return Result(len(timestamps), done.with_timestamps(timestamps), cause)
 
 

@@ -193,8 +193,8 @@ class Union(Type):
 
     def _clear(self) -> dict[type, int]:
         """Return the branch of each type of values that needs no more to be told."""
-        plain = [(at, each) for at, each in enumerate(self.branches) if self.marks[at] is None]
-        unclear = [kind for at, each in enumerate(self.branches) if self.marks[at] for kind in each.classes]
+        plain = [(at, branch) for at, branch in enumerate(self.branches) if self.marks[at] is None]
+        unclear = [kind for at, branch in enumerate(self.branches) if self.marks[at] for kind in branch.classes]
         return {kind: at for at, each in plain for kind in each.classes if kind is float or kind not in unclear}
 
     def _write(self, at: int, value: Any, out: bytearray) -> None:
@@ -224,7 +224,9 @@ class Union(Type):
     def _mark(self, at: int) -> Callable[[Any], Any] | None:
         """Return what has a value know the branch; None where it need not."""
         own = self.branches[at]
-        others = [(i, each) for i, each in enumerate(self.branches) if i != at and set(each.classes) & set(own.classes)]
+        others = [
+            (i, branch) for i, branch in enumerate(self.branches) if i != at and set(branch.classes) & set(own.classes)
+        ]
         if not others or own.kind == "double":
             return None
         if not isinstance(own, Integer):

@@ -19,7 +19,7 @@ class FoundTopics(OutputTopics):
         """`limits` are those of now: what is too old for a topic by now may not have been when it was written."""
         super().__init__()
         self.partitions |= partitions
-        self.limits |= {topic: replace(each, before_ms=None) for topic, each in limits.items()}
+        self.limits |= {topic: replace(limit, before_ms=None) for topic, limit in limits.items()}
 
     def learn(self, topic: str) -> None:
         self.partitions.setdefault(topic, ANY_PARTITION)

@@ -56,9 +56,9 @@ class VerifyPlan:
         """Return the plan that neither reads these sources nor judges these topics, and says why."""
         return replace(
             self,
-            sources={key: each for key, each in self.sources.items() if key not in sources},
+            sources={key: source for key, source in self.sources.items() if key not in sources},
             inputs={key: each for key, each in self.inputs.items() if key not in sources},
-            outputs={topic: each for topic, each in self.outputs.items() if topic not in outputs},
+            outputs={topic: output for topic, output in self.outputs.items() if topic not in outputs},
             left_out=(*self.left_out, *left_out),
         )
 
@@ -100,14 +100,14 @@ def plan_of(
         raise ConfigurationError(f"job {job.name!r} can't be verified: {'; '.join(left_out)}")
     paths = Paths.of(job).to({sink for sinks in judged.values() for sink in sinks})
     connectors = KafkaConnectors.of(job)
-    sources = {key: each for key, each in connectors.sources.items() if key in paths.sources}
+    sources = {key: source for key, source in connectors.sources.items() if key in paths.sources}
     refuse_pattern(sources, "verified")
     clusters = {key: cluster_of(each, settings, access) for key, each in connectors.sinks.items()}
     return VerifyPlan(
         job=job.name,
         paths=paths,
         sources=sources,
-        inputs={key: cluster_of(each, settings, access) for key, each in sources.items()},
+        inputs={key: cluster_of(source, settings, access) for key, source in sources.items()},
         outputs={topic: _one_cluster(topic, {key: clusters[key] for key in sinks}) for topic, sinks in judged.items()},
         left_out=tuple(left_out),
         **more,

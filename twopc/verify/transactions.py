@@ -57,9 +57,12 @@ class Transactions:
         """
         if self._known_from_ms > start_ms:
             return None
-        for each, last, ended_ms in zip(self._transactions, self._lasts, self._ended_ms, strict=True):
-            if (each.producer_id, each.producer_epoch) == (producer_id, producer_epoch) and ended_ms >= start_ms:
-                return last if each.outcome is Outcome.COMMITTED else None
+        for transaction, last, ended_ms in zip(self._transactions, self._lasts, self._ended_ms, strict=True):
+            if (transaction.producer_id, transaction.producer_epoch) == (
+                producer_id,
+                producer_epoch,
+            ) and ended_ms >= start_ms:
+                return last if transaction.outcome is Outcome.COMMITTED else None
         return None
 
     def begun(self, producer_id: int, producer_epoch: int, start_ms: int) -> int | None:
@@ -68,11 +71,11 @@ class Transactions:
         The log must have been read from before its first record on. It is the first of the producer's that is open, or
         ended after that time, by the brokers' clocks.
         """
-        for each, ended_ms in zip(self._transactions, self._ended_ms, strict=True):
-            if (each.producer_id, each.producer_epoch) != (producer_id, producer_epoch):
+        for transaction, ended_ms in zip(self._transactions, self._ended_ms, strict=True):
+            if (transaction.producer_id, transaction.producer_epoch) != (producer_id, producer_epoch):
                 continue
-            if each.outcome is Outcome.OPEN or ended_ms >= start_ms:
-                return each.number
+            if transaction.outcome is Outcome.OPEN or ended_ms >= start_ms:
+                return transaction.number
         return None
 
     def reaches(self, time_ms: int) -> bool:
@@ -82,9 +85,9 @@ class Transactions:
     def ended_before(self, time_ms: int) -> frozenset[int]:
         """Return the numbers of the committed transactions that had ended by then."""
         return frozenset(
-            each.number
-            for each, ended_ms in zip(self._transactions, self._ended_ms, strict=True)
-            if each.outcome is Outcome.COMMITTED and ended_ms < time_ms
+            transaction.number
+            for transaction, ended_ms in zip(self._transactions, self._ended_ms, strict=True)
+            if transaction.outcome is Outcome.COMMITTED and ended_ms < time_ms
         )
 
     def first_after(self, producer_id: int, producer_epoch: int, start_ms: int, *, wrote: bool) -> int | None:
@@ -93,12 +96,12 @@ class Transactions:
         `wrote` says whether that one has records here. A producer that was initialised again has a later epoch.
         """
         own = wrote
-        for each, first, ended_ms in zip(self._transactions, self._firsts, self._ended_ms, strict=True):
-            if each.producer_id != producer_id or each.producer_epoch < producer_epoch:
+        for transaction, first, ended_ms in zip(self._transactions, self._firsts, self._ended_ms, strict=True):
+            if transaction.producer_id != producer_id or transaction.producer_epoch < producer_epoch:
                 continue
-            if each.producer_epoch > producer_epoch:
+            if transaction.producer_epoch > producer_epoch:
                 return first
-            if each.outcome is Outcome.OPEN or ended_ms >= start_ms:
+            if transaction.outcome is Outcome.OPEN or ended_ms >= start_ms:
                 if not own:
                     return first
                 own = False

@@ -64,7 +64,10 @@ def _share(partitions: int) -> int:
 
 def _ranges(starts: Mapping[TopicPartition, Position], ends: Mapping[TopicPartition, Position]) -> Ranges:
     share = _share(len(starts))
-    return {each: (start, Position(min(start + share, max(start, ends[each])))) for each, start in starts.items()}
+    return {
+        partition: (start, Position(min(start + share, max(start, ends[partition]))))
+        for partition, start in starts.items()
+    }
 
 
 def _sample(topic: str, places: Mapping[bytes, frozenset[int]], ranges: Ranges) -> KeySample:

@@ -157,14 +157,14 @@ class KafkaPlanner(SourcePlanner):
 
         What somebody else has committed to the group may stand behind that.
         """
-        beyond = [each for each, at in begins.items() if at.position > ends[each]]
+        beyond = [partition for partition, at in begins.items() if at.position > ends[partition]]
         return {**ends, **client.high_watermarks(beyond)} if beyond else dict(ends)
 
     def _given_up(
         self, client: ControlClient, begins: Mapping[TopicPartition, PartitionPosition]
     ) -> dict[TopicPartition, InputGap]:
         """Return what is gone before it was read, as a person has accepted; raise ConfigurationError for more."""
-        starts = {each: at.position for each, at in begins.items()}
+        starts = {partition: at.position for partition, at in begins.items()}
         gaps = gaps_at(starts, client.offsets(dict.fromkeys(starts, EARLIEST)))
         refuse_gaps(gaps, self.accepted)
         for gap in gaps:

@@ -138,7 +138,7 @@ class MemoryTopics:
 
     def offset_at(self, topic: str, partition: int, timestamp: int) -> int:
         """Return the offset of the first record that is as late as this, the end if there is none."""
-        later = (each.row.offset_ for each in self.readable(topic, partition, 0) if _is_at(each.row, timestamp))
+        later = (record.row.offset_ for record in self.readable(topic, partition, 0) if _is_at(record.row, timestamp))
         return next(later, self.end(topic, partition))
 
     def begin(self, name: str, prefix: str, attempt: AttemptId) -> Transaction:
