@@ -15,7 +15,6 @@ import importlib
 import inspect
 import json
 import os
-import pkgutil
 import runpy
 import signal
 import socket
@@ -58,15 +57,7 @@ _IMPORTS = (
     "twopc.worker.bootstrap",
     "typer._adapters",
 )
-_PACKAGES = (
-    "twopc.kafka.clients",
-    "twopc.kafka.input",
-    "twopc.kafka.output",
-    "twopc.kafka.positions",
-    "twopc.kafka.topics",
-    "twopc.kafka.transactions",
-)
-"""What a run imports, at its start or later: what is missing here, each process imports by itself, at half a second."""
+"""What a run imports, at its start or later. What is missing here, each process imports by itself: half a second."""
 _AUDITED = "DRILL_JOB"
 """Who has it is looked for from outside, by the environment that it was started with. A fork shows its server's."""
 _REQUEST_BYTES = 1 << 18
@@ -299,16 +290,9 @@ def _open_streams() -> None:
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
-def _import_all() -> None:
+def _main() -> NoReturn:
     for module in _IMPORTS:
         importlib.import_module(module)
-    for package in map(importlib.import_module, _PACKAGES):
-        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            importlib.import_module(found.name)
-
-
-def _main() -> NoReturn:
-    _import_all()
     threads = os.listdir("/proc/self/task")
     assert len(threads) == 1, f"an import has started threads: {len(threads)}"
     # What this module keeps is kept in the module that the others import.
