@@ -181,11 +181,15 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
 
 
 def _bounded(figures: Figures) -> Figures:
-    """Of the figures that there are, so many samples, whose labels are made fit to leave."""
+    """Of the figures that there are, so many samples with a value for each label, which is made fit to leave."""
     return {
-        name: tuple(replace(each, labels=tuple(map(redact, each.labels))) for each in figures[name][:SAMPLES_MAX])
-        for name in (figure.name for figure in FIGURES)
-        if name in figures
+        figure.name: tuple(
+            replace(sample, labels=tuple(map(redact, sample.labels)))
+            for sample in figures[figure.name][:SAMPLES_MAX]
+            if len(sample.labels) == len(figure.labels)
+        )
+        for figure in FIGURES
+        if figure.name in figures
     }
 
 

@@ -10,7 +10,7 @@ from coordinator.access import ERROR_KINDS_MAX, PENDING_MAX, SAMPLES_MAX, admitt
 from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import StateHandle
-from twopc.protocol.figures import RECORDS_IN, SPLIT_LAG, FigureSample
+from twopc.protocol.figures import RECORDS_IN, RECORDS_SKIPPED, SPLIT_LAG, FigureSample
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
 from twopc.protocol.record_errors import RecordErrorKind
 from twopc.rpc.redaction import TEXT_MAX, redact
@@ -75,14 +75,22 @@ def test_what_is_told_of_records_that_went_wrong_is_bounded_and_holds_no_secret(
     assert said.message == "record orders[0]@7: sasl.password=***"
 
 
-def test_figures_are_bounded_named_fit_for_others_and_only_those_that_there_are() -> None:
+def test_figures_are_bounded_named_fit_for_others_labelled_in_full_and_only_those_that_there_are() -> None:
     long = (FigureSample(("x" * 10 * TEXT_MAX,), 1),) * 2 * SAMPLES_MAX
     lags = (FigureSample(("lines", "/mnt/deep/folder/file.txt"), 7),) * 2
-    sent = {RECORDS_IN.name: long, SPLIT_LAG.name: lags, "of a newer worker": long}
+    unlike = (FigureSample(("lines",), 1), FigureSample(("lines", "upper", "more"), 1), FigureSample((), 1))
+    skipped = FigureSample(("lines", "upper"), 2)
+    sent = {
+        RECORDS_IN.name: long,
+        SPLIT_LAG.name: lags,
+        RECORDS_SKIPPED.name: (*unlike, skipped),
+        "of a newer worker": long,
+    }
     progress = admitted(Progress(1, 1, None, None, figures=sent))
     assert isinstance(progress, Progress)
     assert progress.figures == {
         RECORDS_IN.name: (FigureSample((redact(long[0].labels[0]),), 1),) * SAMPLES_MAX,
         SPLIT_LAG.name: (FigureSample(("lines", ".../file.txt"), 7),) * 2,
+        RECORDS_SKIPPED.name: (skipped,),
     }
     assert len(progress.figures[RECORDS_IN.name][0].labels[0]) == TEXT_MAX
