@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from tests.object_server.server import ObjectServer
     from twopc.testing.local_hdfs import LocalHdfs
 
-# How long an example takes says something of the machine, and nothing of the code.
+# How long an example takes says something of the machine, and nothing of the code. Each run draws others.
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "20"))
 settings.register_profile(
-    "patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "patient", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("patient")
 

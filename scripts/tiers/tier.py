@@ -52,7 +52,12 @@ def names_marker(file: Path, marker: str) -> bool:
 
 
 TIERS = (
-    Tier("quick", "not broker and not spark and not drill and not simulation", 2),
+    Tier(
+        "quick",
+        "not broker and not spark and not drill and not simulation",
+        2,
+        variables={Extent.CHANGE: {"PROPERTY_EXAMPLES": "20"}, Extent.RELEASE: {"TWOPC_EXAMPLES": "100"}},
+    ),
     Tier(
         "simulation",
         "simulation",
