@@ -44,7 +44,9 @@ class _BoundEntries(BoundState):
         except BaseException as error:
             self._call.broken = error
             raise
-        values = [(address, self._load(address)) for address in sorted(addresses.union(self._changes))]
+        if self._changes:
+            addresses = addresses.union(self._changes)
+        values = [(address, self._load(address)) for address in sorted(addresses)]
         return [(address, value) for address, value in values if value is not None]
 
     def _write(self, partition: int, address: bytes, old: bytes | None, new: bytes | None) -> None:

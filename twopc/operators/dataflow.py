@@ -190,8 +190,8 @@ class Dataflow:
             self._follow(crossing.following, crossing.meeting.leave(order, below), cuttable)
             return
         made: defaultdict[str, list[Batch]] = defaultdict(list)
-        for way, part in crossing.meeting.leave_apart(order, below, keys_apart=crossing.keys_apart):
-            made[crossing.stops[way].id] += self._results(crossing.stops[way], part)
+        for stop, part in crossing.leave(order, below):
+            made[stop.id] += self._results(stop, part)
         for key, parts in made.items():
             batch = Batch.joined(parts)
             if crossing.keys_apart and len(parts) > 1:

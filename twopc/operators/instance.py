@@ -33,6 +33,13 @@ class Instance(ABC):
     def ports(self) -> Sequence[Work]:
         """What works on the batches of each input port of the step that takes records, in the order of those."""
 
+    def together(self, numbers: Sequence[int]) -> Work:
+        """Return what works on one batch whose records came to the ports of these numbers, where the step says so.
+
+        It is called again with what is behind a record that failed: then the last of the numbers are of that.
+        """
+        raise AssertionError("each port is worked on by itself")
+
     def side_output(self, name: str) -> Batch:
         """Return what the last batch, or the last passing of time, has put out there."""
         raise AssertionError(f"there is no output {name!r}")

@@ -51,6 +51,14 @@ class Meeting:
         batch = Batch.joined(parts)
         return in_order(batch, order) if len(batch) else batch
 
+    def leave_with_ways(self, order: Order, below: float = math.inf) -> tuple[Batch, list[int]]:
+        """Return the same, and the number of the way on which each record came."""
+        parts = sorted(self._leaving(order, below).items())
+        batch = Batch.joined([part for _, part in parts])
+        numbers = [order.get(place, -1) for place in places_of(batch.rows)]
+        ways = (way for way, part in parts for _ in range(len(part)))
+        return batch.by_number(numbers), [way for _, way in sorted(zip(numbers, ways, strict=True), key=itemgetter(0))]
+
     def leave_apart(
         self, order: Order, below: float = math.inf, *, keys_apart: bool = False
     ) -> Iterator[tuple[int, Batch]]:

@@ -1,8 +1,8 @@
 """The places of a graph at which records of several sources meet, in the order in which each can be left. Pure.
 
 They are merges, operators with several ports for records, and a table by key with the joins that look into it. Records
-wait there until all of a turn have come, and then go on in the order of the turn: but only where what comes has the
-place of its own record. A window or a timer makes records of others, so behind one nothing can be put in that order.
+wait there until all of a turn have come, and then go on in the order of the turn: each has the place of the record that
+brought it about. Behind a window or a timer that may be one of another key.
 """
 
 from __future__ import annotations
@@ -21,19 +21,29 @@ def meeting_points(nodes: Sequence[Node]) -> tuple[frozenset[str], ...] | None:
     That is so, too, where one operator of a point feeds another of it, or two points feed each other.
     """
     points = _points(nodes)
-    by_id = {node.id: node for node in nodes}
     of = {key: point for point in points for key in point}
     before: dict[frozenset[str], set[frozenset[str]]] = {point: set() for point in points}
     for key, point in of.items():
         for sender in senders(nodes, key) - {key}:
-            if _displaces(by_id[sender]):
-                return None
             if sender in of:
                 before[point].add(of[sender])
     try:
         return tuple(TopologicalSorter(before).static_order())
     except CycleError:
         return None
+
+
+def comes_by_key(nodes: Sequence[Node], key: str) -> bool:
+    """Whether what comes to a node with the place of one record has the key of that.
+
+    It doesn't behind a window, a timer or a join of streams: one record brings about those of others.
+    """
+    by_id = {node.id: node for node in nodes}
+    return not any(_makes_others(by_id[sender].operation) for sender in senders(nodes, key) - {key})
+
+
+def _makes_others(operation: object) -> bool:
+    return isinstance(operation, Step) and operation.by_key and not operation.keys_apart
 
 
 def _points(nodes: Sequence[Node]) -> list[frozenset[str]]:
@@ -53,8 +63,3 @@ def _points(nodes: Sequence[Node]) -> list[frozenset[str]]:
         elif len(node.inputs) > 1:
             points.append(frozenset({node.id}))
     return points
-
-
-def _displaces(node: Node) -> bool:
-    """Whether what comes out of an operator may have another place than the record that brought it about."""
-    return isinstance(node.operation, Step) and node.operation.by_key and not node.operation.keys_apart

@@ -39,6 +39,9 @@ class Step(ABC):
     ports: ClassVar[tuple[InputPort, ...]] = (RECORDS,)
     """Where its records come from; a job names an input for each."""
 
+    ports_together = False
+    """Whether its instance works on one batch of all its ports, in the order of their records (`Instance.together`)."""
+
     keeps_key = False
     """Whether what comes of a record has its key, whatever the function does: only then may state by key follow."""
 

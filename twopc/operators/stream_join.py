@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Literal, get_args
 
 from twopc.column import Over
@@ -20,7 +21,8 @@ from twopc.operators.process import ProcessOperator
 from twopc.operators.process_step import Process
 from twopc.operators.result import Result, Work
 from twopc.operators.step import InputPort
-from twopc.processor import Context, ListState, Processor
+from twopc.operators.waiting_records import BoundWaitingRecords, WaitingRecords
+from twopc.processor import Context, Processor
 from twopc.record import Batch, Record
 from twopc.serde import Serde
 from twopc.state.forms import Waiting, WaitingOf
@@ -30,63 +32,56 @@ HowStreams = Literal["inner", "left", "outer"]
 
 
 class StreamJoin(Processor):
-    """`left` and `right` are declared by a class of the join's own, with its serdes. `is_right` says who comes."""
+    """`left` and `right` are declared by a class of the join's own, with its serdes.
 
-    left: ListState
-    right: ListState
+    `are_right` says of each record that comes whether it is of the right side.
+    """
+
+    are_right: Iterator[bool]
+
+    left: BoundWaitingRecords
+    right: BoundWaitingRecords
 
     def __init__(self, function: Callable[[Any, Any], Any], how: HowStreams, within_ms: int, grace_ms: int) -> None:
-        self.is_right = False
         self.function, self.how = function, how
         self.within_ms, self.grace_ms = within_ms, grace_ms
 
     def process(self, record: Record, context: Context) -> list[Record]:
-        at = context.timestamp
+        is_right, at = next(self.are_right), context.timestamp
         if at is None or context.stream_time is None:
             raise ValueError(
                 "the record has no timestamp, and streams are joined by event time (timestamp= of a source)"
             )
         if record.value is None:
             return []
-        own, other = (self.right, self.left) if self.is_right else (self.left, self.right)
-        here = other.get()
-        near = [abs(each.at - at) <= self.within_ms for each in here]
+        own, other = (self.right, self.left) if is_right else (self.left, self.right)
         outputs = [
-            record.replace(value=self._joined(record.value, each.value), timestamp=max(at, each.at))
-            for each, is_near in zip(here, near, strict=True)
-            if is_near
+            record.replace(
+                value=self._joined(record.value, waiting.value, is_right=is_right), timestamp=max(at, waiting.at)
+            )
+            for waiting in other.meet(at, self.within_ms)
         ]
-        if any(is_near and not each.met for each, is_near in zip(here, near, strict=True)):
-            other.set([each._replace(met=each.met or is_near) for each, is_near in zip(here, near, strict=True)])
         until = at + self.within_ms + self.grace_ms + 1
         if until > context.stream_time:
             own.add(Waiting(at, until, bool(outputs), record.value))
             context.set_timer(until)
-        elif not outputs and self._goes_alone(is_right=self.is_right):
-            outputs.append(record.replace(value=self._joined(record.value, None)))
+        elif not outputs and self._goes_alone(is_right=is_right):
+            outputs.append(record.replace(value=self._joined(record.value, None, is_right=is_right)))
         return outputs
 
     def on_timer(self, at: int, context: Context) -> list[Record]:
-        outputs = []
-        for is_right, state in ((False, self.left), (True, self.right)):
-            here: list[Waiting] = state.get()
-            kept = [waiting for waiting in here if waiting.until > at]
-            if len(kept) == len(here):
-                continue
-            state.set(kept)
-            # One whose own timer has failed is there still, and is not told twice.
-            alone = [
-                waiting
-                for waiting in here
-                if waiting.until == at and not waiting.met and self._goes_alone(is_right=is_right)
-            ]
-            for each in alone:
-                value = self.function(None, each.value) if is_right else self.function(each.value, None)
-                outputs.append(Record(context.key, value, timestamp=each.at))
+        outputs: list[Record] = []
+        for is_right, side in ((False, self.left), (True, self.right)):
+            if self._goes_alone(is_right=is_right):
+                outputs += (
+                    Record(context.key, self._joined(waiting.value, None, is_right=is_right), timestamp=waiting.at)
+                    for waiting in side.alone(at)
+                )
+            side.leave(at)
         return outputs
 
-    def _joined(self, own: Any, other: Any) -> Any:
-        return self.function(other, own) if self.is_right else self.function(own, other)
+    def _joined(self, own: Any, other: Any, *, is_right: bool) -> Any:
+        return self.function(other, own) if is_right else self.function(own, other)
 
     def _goes_alone(self, *, is_right: bool) -> bool:
         return self.how == "outer" or (self.how == "left" and not is_right)
@@ -100,6 +95,7 @@ class JoinStreams(Process):
     keeps_key: bool = True
     operator = "join"
     ports = (InputPort("left"), InputPort("right"))
+    ports_together = True
     checks_keys = False
 
     def open(self, context: OperatorContext) -> ProcessOperator:
@@ -117,15 +113,21 @@ class StreamJoinOperator(ProcessOperator):
     def ports(self) -> Sequence[Work]:
         return (self._left, self._right)
 
+    def together(self, numbers: Sequence[int]) -> Work:
+        def both(batch: Batch, over: Over) -> Result:
+            return self._of_sides(batch, over, map(bool, numbers[len(numbers) - len(batch) :]))
+
+        return both
+
     def _left(self, batch: Batch, over: Over) -> Result:
-        return self._of_side(batch, over, is_right=False)
+        return self._of_sides(batch, over, repeat(False))
 
     def _right(self, batch: Batch, over: Over) -> Result:
-        return self._of_side(batch, over, is_right=True)
+        return self._of_sides(batch, over, repeat(True))
 
-    def _of_side(self, batch: Batch, over: Over, *, is_right: bool) -> Result:
+    def _of_sides(self, batch: Batch, over: Over, are_right: Iterator[bool]) -> Result:
         assert isinstance(self.processor, StreamJoin)
-        self.processor.is_right = is_right
+        self.processor.are_right = are_right
         return self.process(batch, over)
 
 
@@ -145,6 +147,6 @@ def join_streams(
         raise ConfigurationError(f"join needs a function, not {type(function).__name__}")
     if how not in (known := get_args(HowStreams)):
         raise ConfigurationError(f"how of a join of streams is one of {', '.join(map(repr, known))}, not {how!r}")
-    states = {side: ListState(WaitingOf(serde)) for side, serde in zip(("left", "right"), serdes, strict=True)}
+    states = {side: WaitingRecords(WaitingOf(serde)) for side, serde in zip(("left", "right"), serdes, strict=True)}
     own = type("StreamJoinOf", (StreamJoin,), states)
     return JoinStreams(own(function, how, *times_ms), name)

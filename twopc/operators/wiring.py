@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from twopc.operators.instance import Instance
-from twopc.operators.meeting import Meeting
-from twopc.operators.meeting_points import meeting_points
+from twopc.operators.meeting import Meeting, Order
+from twopc.operators.meeting_points import comes_by_key, meeting_points
 from twopc.operators.node import Node, sharing_outputs, ways_meet
+from twopc.operators.result import Work
 from twopc.operators.step import Step
 from twopc.operators.stop import Stop, trunk, way_to_meeting
 from twopc.port import Port
+from twopc.record import Batch
 
 
 class Crossing:
@@ -22,16 +25,29 @@ class Crossing:
         self.meeting = Meeting()
         self.following: tuple[Stop, ...] = ()
         self.stops: list[Stop] = []
+        self.keys_apart = True
+        """Whether records of different keys may go on in any order: then their places put them back."""
+        self._together: Callable[[Sequence[int]], Work] | None = None
 
-    @property
-    def keys_apart(self) -> bool:
-        """Whether records of different keys may go on in any order."""
-        return all(stop.step is not None and stop.step.keys_apart for stop in self.stops)
+    def add(self, stop: Stop, instance: Instance, *, by_key: bool) -> None:
+        """Let a way, which is that of several sources, end at this stop of an operator.
 
-    def add(self, stop: Stop) -> None:
-        """Let a way, which is that of several sources, end at this stop."""
+        `by_key`: what comes there with one place has one key.
+        """
         stop.meeting, stop.way, stop.of_several = self.meeting, len(self.stops), True
         self.stops.append(stop)
+        self.keys_apart = self.keys_apart and by_key and stop.step is not None and stop.step.keys_apart
+        alone = all(other.id == stop.id for other in self.stops)
+        self._together = instance.together if alone and stop.step is not None and stop.step.ports_together else None
+
+    def leave(self, order: Order, below: float) -> Iterator[tuple[Stop, Batch]]:
+        """Yield the records with lesser numbers than this, in parts, with the stop at which each goes on."""
+        if self._together is None:
+            for way, part in self.meeting.leave_apart(order, below, keys_apart=self.keys_apart):
+                yield self.stops[way], part
+        else:
+            batch, ways = self.meeting.leave_with_ways(order, below)
+            yield replace(self.stops[0], operate=self._together(ways)), batch
 
 
 class Wiring:
@@ -98,7 +114,7 @@ class Wiring:
         stops = [[Stop(node.id, step, next(works), after, sides)] if port.takes_records else [] for port in step.ports]
         if (crossing := self._crossing_of.get(node.id)) is not None:
             for stop in chain.from_iterable(stops):
-                crossing.add(stop)
+                crossing.add(stop, self._instances[node.id], by_key=comes_by_key(self._nodes, node.id))
         return stops
 
     def _joined(self, node: Node, after: tuple[Stop, ...]) -> Sequence[Sequence[Stop]]:

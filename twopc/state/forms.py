@@ -116,8 +116,18 @@ class WaitingOf(FormOfOne):
     def deserialize(self, data: bytes | None) -> Waiting | None:
         if data is None:
             return None
+        return Waiting(*self.times(data), self.of.deserialize(data[_WAITING.size :]))
+
+    @staticmethod
+    def times(data: bytes) -> tuple[int, int, bool]:
+        """Return since when and until when it waits, and whether it met one."""
         at, until, met = _WAITING.unpack_from(data)
-        return Waiting(at, until, met, self.of.deserialize(data[_WAITING.size :]))
+        return at, until, met
+
+    @staticmethod
+    def met(data: bytes) -> bytes:
+        """Return the same record as one that met another."""
+        return data[: _WAITING.size - 1] + b"\x01" + data[_WAITING.size :]
 
     def serialize(self, value: Waiting | None) -> bytes | None:
         return None if value is None else _WAITING.pack(*value[:3]) + present(self.of, value.value)
