@@ -219,7 +219,7 @@ class AdminService(AdminServicer):
             attached=sum(subtask.attached for subtask in job.subtasks),
             newest_checkpoint_id=newest.checkpoint_id if newest else NO_CHECKPOINT,
             newest_completed_ms=newest.completed_ms if newest else 0,
-            record_errors=sum(each.total for each in job.record_errors),
+            record_errors=sum(count.total for count in job.record_errors),
         )
 
 

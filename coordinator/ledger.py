@@ -154,7 +154,7 @@ class Ledger:
 
     def _files_named(self, newest: CheckpointId) -> frozenset[str]:
         """The files that kept checkpoints name, and manifests after the newest; raise CheckpointCorrupted."""
-        kept = [each.checkpoint_id for each in self.state.completed]
+        kept = [checkpoint.checkpoint_id for checkpoint in self.state.completed]
         self._named |= {each: self._named_by(each) for each in kept if each not in self._named}
         coming = [
             name

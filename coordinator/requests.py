@@ -66,7 +66,7 @@ def checkpoint_to_restore(state: LedgerState, restore_from: str) -> CheckpointId
         return CheckpointId(0)
     if restore_from == LATEST:
         return state.newest.checkpoint_id if state.newest else CheckpointId(0)
-    known = ", ".join(str(each.checkpoint_id) for each in state.completed) or "none"
+    known = ", ".join(str(checkpoint.checkpoint_id) for checkpoint in state.completed) or "none"
     found = state.find(CheckpointId(int(restore_from))) if restore_from.isdecimal() else None
     if found is None:
         raise ConfigurationError(

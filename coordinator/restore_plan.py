@@ -41,7 +41,7 @@ def plan_restore(ledger: Ledger, restore_from: str) -> tuple[CheckpointMetadata 
 
 def _way_back(ledger: Ledger, damaged: CheckpointId) -> str:
     """The ways out for a person where a checkpoint can't be read, and what comes of each."""
-    older = [each.checkpoint_id for each in ledger.state.completed if each.checkpoint_id < damaged]
+    older = [checkpoint.checkpoint_id for checkpoint in ledger.state.completed if checkpoint.checkpoint_id < damaged]
     for checkpoint_id in reversed(older):
         try:
             found = _restorable(ledger, checkpoint_id)
@@ -69,13 +69,13 @@ def earlier_checkpoints(ledger: Ledger, newest: CompletedCheckpoint | None) -> t
     if newest is None or not newest.outstanding:
         return ()
     found = []
-    for each in ledger.state.completed:
-        if each.checkpoint_id == newest.checkpoint_id:
+    for checkpoint in ledger.state.completed:
+        if checkpoint.checkpoint_id == newest.checkpoint_id:
             continue
         try:
-            found.append(_restorable(ledger, each.checkpoint_id))
+            found.append(_restorable(ledger, checkpoint.checkpoint_id))
         except CheckpointCorrupted as error:
-            log.warning("checkpoint %d can't serve to heal a loss: %s", each.checkpoint_id, error)
+            log.warning("checkpoint %d can't serve to heal a loss: %s", checkpoint.checkpoint_id, error)
     return tuple(found)
 
 

@@ -216,7 +216,7 @@ class JobFollower(Follower):
 
     def cluster(self) -> str:
         """The cluster that keeps it; of several places the text is no id of any, so nothing is taken to be there."""
-        return " and ".join(sorted({each.cluster() for each in self._every}))
+        return " and ".join(sorted({follower.cluster() for follower in self._every}))
 
     def standing(self) -> FollowerStanding:
         return _combined_standing(self._every)

@@ -61,7 +61,7 @@ def add_key_by(
     several.
     """
     before = _before(builder.operators, at)
-    sources = [each for each in before if isinstance(each.operation, Source)]
+    sources = [operator for operator in before if isinstance(operator.operation, Source)]
     ends = _ends(builder.name, name, before, through)
     keyed = builder.add(step, (at,), name)
     written = builder.append(Operator(f"{name}-sink", (keyed,), ends.sink))

@@ -85,7 +85,7 @@ class BenchResult:
             if body.get("format") != FORMAT:
                 raise ValueError(f"its format is {body.get('format')!r}, not {FORMAT}")
             sinks = {name: SinkRate(**rate) for name, rate in body["sinks"].items()}
-            return cls(**{each.name: body[each.name] for each in fields(cls)} | {"sinks": sinks})
+            return cls(**{field.name: body[field.name] for field in fields(cls)} | {"sinks": sinks})
         except OSError as error:
             raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:

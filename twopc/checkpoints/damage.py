@@ -78,7 +78,7 @@ def _way_on(known: JobCheckpoints | None, checkpoint_id: CheckpointId | None) ->
             f"{_NOTHING_OLDER}{_COPY_BACK}or go on from a copy that `twopc checkpoints copy` made, with --from COPY "
             "and another --checkpoint-dir: readers will then see twice the output of what was read since"
         )
-    whole = {each.checkpoint_id: each.metadata for each in known.completed if each.metadata is not None}
+    whole = {entry.checkpoint_id: entry.metadata for entry in known.completed if entry.metadata is not None}
     if checkpoint_id is None:
         return (
             f"{_NOTHING_OLDER}{_COPY_BACK}or go back to one of which nothing is wrong, with --from ID: readers will "

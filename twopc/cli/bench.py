@@ -108,7 +108,9 @@ def bench(
     compared = [] if before is None else compare(result, before)
     differ = {} if before is None else differing(result, before)
     if output is Output.JSON:
-        against = {} if before is None else {"compared": [asdict(each) for each in compared], "not_alike": differ}
+        against = (
+            {} if before is None else {"compared": [asdict(comparison) for comparison in compared], "not_alike": differ}
+        )
         typer.echo(json.dumps(result.to_json() | against))
     else:
         typer.echo(report.text(result, compared, differ))

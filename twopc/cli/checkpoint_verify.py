@@ -54,10 +54,10 @@ def verify(
             where, number = located.root, located.checkpoint_id
             examined = [examine(where, located.job, number)]
     if output is Output.JSON:
-        typer.echo(json.dumps([asdict(each) for each in examined]))
+        typer.echo(json.dumps([asdict(examination) for examination in examined]))
     else:
         _print(examined)
-    damages = [verdict(each, where, number) for each in examined if each.findings]
+    damages = [verdict(examination, where, number) for examination in examined if examination.findings]
     if damages:
         raise CheckpointCorrupted("; ".join(map(str, damages)))
 

@@ -128,15 +128,15 @@ def _checkpoints(job: JobDescription) -> Table:
     ]
     in_flight = [
         (
-            str(each.checkpoint_id),
-            each.kind,
-            each.label,
-            f"in flight since {moment(each.triggered_ms)}",
+            str(flight.checkpoint_id),
+            flight.kind,
+            flight.label,
+            f"in flight since {moment(flight.triggered_ms)}",
             "",
             "",
-            f"acknowledged by {len(each.acknowledged)} of {job.parallelism}",
+            f"acknowledged by {len(flight.acknowledged)} of {job.parallelism}",
         )
-        for each in job.in_flight
+        for flight in job.in_flight
     ]
     waiting = [
         ("-", request.kind, request.label, f"waiting since {moment(request.asked_ms)}", "", "", "")

@@ -43,7 +43,7 @@ def list_jobs(
     """
     found = _jobs(options)
     if output is Output.JSON:
-        typer.echo(json.dumps([asdict(each) for each in found]))
+        typer.echo(json.dumps([asdict(summary) for summary in found]))
     elif found:
         print_tables([jobs_table(found)])
     else:

@@ -9,7 +9,7 @@ from twopc.storage.store import CheckpointStore
 
 def own_topics(root: CheckpointStore, job: str) -> list[str]:
     """Return those in which the newest checkpoint stands, in order; none before the first."""
-    kept = [each.metadata for each in read_job(root, job).completed if each.metadata is not None]
+    kept = [entry.metadata for entry in read_job(root, job).completed if entry.metadata is not None]
     positions = kept[-1].positions if kept else ()
     own = {f"{job}-{held.source.removesuffix('-source')}-repartition": held.split for held in positions}
     return sorted(topic for topic, split in own.items() if input_of(split) == topic)

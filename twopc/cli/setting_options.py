@@ -34,7 +34,9 @@ def run_options(
     declared = _declared()
     chosen = {name: declared[name] for name in names} or declared
     parameters = [
-        _parameter(each, (meanings or {}).get(name)) for name, each in chosen.items() if each.name not in leave_out
+        _parameter(setting, (meanings or {}).get(name))
+        for name, setting in chosen.items()
+        if setting.name not in leave_out
     ]
 
     def given(**options: Any) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def option_of(name: str, meaning: Meaning | None = None) -> Any:
 
 @cache
 def _declared() -> dict[str, Setting]:
-    return {name: each for name, each in settings_of(RunSettings).items() if each.flags}
+    return {name: setting for name, setting in settings_of(RunSettings).items() if setting.flags}
 
 
 def _parameter(setting: Setting, meaning: Meaning | None) -> inspect.Parameter:

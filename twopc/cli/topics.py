@@ -46,7 +46,9 @@ def list_topics(
     """
     with cluster.client() as client:
         topics = [topic for topic in client.describe_topics() if internal or not topic.internal]
-    rows = [_described(each, offsets) for each, offsets in zip(topics, _offsets(cluster, topics), strict=True)]
+    rows = [
+        _described(description, offsets) for description, offsets in zip(topics, _offsets(cluster, topics), strict=True)
+    ]
     if output is Output.JSON:
         typer.echo(json.dumps(rows))
     elif rows:
@@ -159,7 +161,7 @@ def _rows(batches: Iterable[Batch | None]) -> Iterator[Any]:
 
 
 def _print_count(cluster: Cluster, topic: str, ranges: Ranges, committed: bool, output: Output) -> None:
-    counts = dict.fromkeys((each.partition for each in ranges), 0)
+    counts = dict.fromkeys((partition.partition for partition in ranges), 0)
     for message in _rows(read(cluster, ranges, committed=committed)):
         counts[message.partition()] += 1
     total = sum(counts.values())

@@ -95,9 +95,9 @@ class ExpectedOutput:
             for group in groups_of(paths, sources):
                 ranges = {
                     name: {
-                        each: (starts[each], max(end, starts[each]))
-                        for each, end in sorted(ends.items())
-                        if each.topic in sources[name].topics
+                        partition: (starts[partition], max(end, starts[partition]))
+                        for partition, end in sorted(ends.items())
+                        if partition.topic in sources[name].topics
                     }
                     for name in group
                 }

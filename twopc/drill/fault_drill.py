@@ -237,8 +237,8 @@ class _Drill:
         """Work out what the input makes; raise ConfigurationError where the job can't take it, before it tries."""
         self._tell("working out what the output must be")
         read = self._job.input_ranges()
-        starts: Ends = {each: first for each, (first, _) in read.items()}
-        ends: Ends = {each: end for each, (_, end) in read.items()}
+        starts: Ends = {partition: first for partition, (first, _) in read.items()}
+        ends: Ends = {partition: end for partition, (_, end) in read.items()}
         definition, ahead_ms = self._job.definition, self._settings.max_time_ahead_ms
         with ExpectedOutput(definition, None, self._folder, self._folder / work, ahead_ms) as expected_output:
             try:
@@ -268,7 +268,7 @@ class _Drill:
         ranges = whole(self._cluster, [topic])
         return verdict_on(
             topic,
-            (each.expected for each in made.expected if each.topic == topic),
+            (record.expected for record in made.expected if record.topic == topic),
             log.see(ranges, log.lookup(ranges)),
         )
 

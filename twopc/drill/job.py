@@ -137,7 +137,7 @@ class DrillJob:
             own = [position for position in held if position.partition.topic in self.connectors.sources[key].topics]
             with cluster.client() as client:
                 found = call_with_retry(partial(offset_statuses, client, own), PATIENCE_SECONDS)
-            statuses |= {each.partition: each for each in found}
+            statuses |= {status.partition: status for status in found}
         return [
             statuses.get(position.partition, OffsetStatus(position.partition, Readability.GONE)) for position in held
         ]

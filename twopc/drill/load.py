@@ -61,9 +61,9 @@ class Load:
             ranges = ranges_of(client, client.topics(source.topics))
         if not ranges:
             raise ConfigurationError(f"--copy: there is no input topic {', '.join(source.topics)}")
-        create_scratch_topic(scratch, topic, 1 + max(each.partition for each in ranges))
+        create_scratch_topic(scratch, topic, 1 + max(partition.partition for partition in ranges))
         most = max(1, self.records // share // len(ranges))
-        newest = {each: (max(first, Position(end - most)), end) for each, (first, end) in ranges.items()}
+        newest = {partition: (max(first, Position(end - most)), end) for partition, (first, end) in ranges.items()}
         writer = TopicWriter(scratch)
         for batch in read(real, newest):
             for row in batch.rows:

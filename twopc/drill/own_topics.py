@@ -94,8 +94,8 @@ class OwnOutput(OutputTopic):
         self, topic: str, metadata: CheckpointMetadata, replay_range: ReplayRange, expected: Sequence[Expected]
     ) -> WrittenOutput:
         ranges = {
-            each: (max(first, replay_range.starts[each]), end)
-            for each, (first, end) in replay_range.written_to(topic).items()
+            partition: (max(first, replay_range.starts[partition]), end)
+            for partition, (first, end) in replay_range.written_to(topic).items()
         }
         lookup = self.log.lookup(ranges)
         before = written_before(metadata, self.prepared, lookup)
@@ -127,16 +127,16 @@ def ends_of_records(job: DrillJob, positions: Ends, ends: Ends) -> dict[TopicPar
     for source in job.connectors.own:
         topics = job.connectors.sources[source].topics
         short = {
-            each: (position, ends[each])
-            for each, position in positions.items()
-            if each.topic in topics and position < ends[each]
+            partition: (position, ends[partition])
+            for partition, position in positions.items()
+            if partition.topic in topics and position < ends[partition]
         }
         followed = {
             TopicPartition(row.topic() or "", row.partition() or 0)
             for batch in read(job.inputs[source], short)
             for row in batch.rows
         }
-        found |= {each: position for each, (position, _) in short.items() if each not in followed}
+        found |= {partition: position for partition, (position, _) in short.items() if partition not in followed}
     return found
 
 

@@ -77,7 +77,7 @@ class OutputTopic:
         span, enough = 2 * len(expected) + 1_000, required_of(expected, required) + len(expected)
         began_ms = min((transaction.start_ms for transaction in self.prepared), default=None)
         while True:
-            part = {each: (max(first, Position(end - span)), end) for each, (first, end) in written.items()}
+            part = {partition: (max(first, Position(end - span)), end) for partition, (first, end) in written.items()}
             lookup = self.log.lookup(part)
             found = list(self.log.see(part, lookup))
             reaches = began_ms is None or all(each.reaches(began_ms) for each in lookup.values())
@@ -136,9 +136,9 @@ class RealOutput:
         if not promised:
             return Check.not_judged(OUTPUT, _promises_nothing(sorted(self.topics)))
         compared = {topic: self._compare(topic, by_topic[topic], allowed) for topic, allowed in promised.items()}
-        if emptied := [each.compacted for each in compared.values() if each.compacted]:
+        if emptied := [comparison.compacted for comparison in compared.values() if comparison.compacted]:
             return Check.not_judged(OUTPUT, "; ".join(emptied))
-        verdict = merged(", ".join(compared), [each.judged.verdict for each in compared.values()])
+        verdict = merged(", ".join(compared), [comparison.judged.verdict for comparison in compared.values()])
         figures["records compared"] = float(verdict.matched)
         left_out = _left_out(by_topic.keys() - self.topics.keys(), sorted(self.topics.keys() - promised.keys()))
         return self._check_of(verdict, list(compared.values()), left_out)

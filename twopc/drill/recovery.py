@@ -89,7 +89,7 @@ def reads_of(log: Path) -> Iterator[ReadNote]:
 def note_read(log: Path, positions: Iterable[SplitPosition], *, opened: bool) -> None:
     """Write down how far a reader is; where there is no room for it, which a fault may do, it is left out."""
     offsets = offsets_of(positions).items()
-    lines = [f"{time.time()} {each} {offset} {int(opened)}\n" for each, offset in offsets]
+    lines = [f"{time.time()} {partition} {offset} {int(opened)}\n" for partition, offset in offsets]
     with suppress(OSError):
         descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:

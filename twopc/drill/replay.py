@@ -85,7 +85,7 @@ class Replay:
         own = own_topics(self.job, names)
         with self._scratch(names):
             try:
-                unread = [each.copy_unread(self.metadata, self.replay_range.starts) for each in own]
+                unread = [topic.copy_unread(self.metadata, self.replay_range.starts) for topic in own]
                 replayed = self._run(names, own, figures)
             except _OF_THE_JOB as error:
                 yield Check(REPLAY, CheckVerdict.BROKEN, "the replay failed", (f"{type(error).__name__}: {error}",))
@@ -105,7 +105,7 @@ class Replay:
         """The topics of the real output that are judged, by name."""
         topics: dict[str, OutputTopic] = {}
         read_back = self.job.own_topics
-        for topic in {each.topic for each in self.replay_range.written}:
+        for topic in {partition.topic for partition in self.replay_range.written}:
             cluster = self.job.outputs[self._writer(topic)]
             own = [item for item in self.metadata.committables if self.job.cluster_of(item).servers == cluster.servers]
             kind = OwnOutput if topic in read_back else OutputTopic
@@ -246,8 +246,11 @@ class Replay:
     ) -> Verdict:
         """Judge what the run has written to a topic, from where it `begins`, its first record unless that is said."""
         log = TopicLog(self.job.outputs[sinks[0]])
-        ranges = {each: (begins.get(each, first), end) for each, (first, end) in whole(log.cluster, [topic]).items()}
-        expected = (each.expected for each in replayed.expected if each.sink in sinks)
+        ranges = {
+            partition: (begins.get(partition, first), end)
+            for partition, (first, end) in whole(log.cluster, [topic]).items()
+        }
+        expected = (record.expected for record in replayed.expected if record.sink in sinks)
         return verdict_on(topic, expected, log.see(ranges, log.lookup(ranges)))
 
     def _compacted(self, records: int) -> str | None:
@@ -257,9 +260,9 @@ class Replay:
         empty: dict[TopicPartition, int] = {}
         for key, source in self.job.connectors.sources.items():
             ranges = {
-                each: (start, self.replay_range.ends[each])
-                for each, start in self.replay_range.starts.items()
-                if each.topic in source.topics
+                partition: (start, self.replay_range.ends[partition])
+                for partition, start in self.replay_range.starts.items()
+                if partition.topic in source.topics
             }
             empty |= TopicLog(self.job.inputs[key]).empty(ranges)
         return compaction("input", empty)

@@ -35,7 +35,7 @@ class ReplayRange:
 
     @property
     def to_replay(self) -> int:
-        return sum(end - self.starts[each] for each, end in self.ends.items())
+        return sum(end - self.starts[partition] for partition, end in self.ends.items())
 
     @classmethod
     def fix(cls, metadata: CheckpointMetadata, found: JobCheckpoints, job: DrillJob) -> ReplayRange:
@@ -46,35 +46,39 @@ class ReplayRange:
         nothing_open = True
         for key, sink in job.connectors.sinks.items():
             part = _written(job.outputs[key], sink.outputs or sorted(named.get(key, ())))
-            if missing := [topic for topic in sink.outputs if not any(each.topic == topic for each in part)]:
+            if missing := [topic for topic in sink.outputs if not any(partition.topic == topic for partition in part)]:
                 raise ConfigurationError(f"output topic {missing[0]!r} isn't there: the job could not write either")
             log_ends = high_watermarks(job.outputs[key], part)
-            nothing_open &= all(log_ends[each] <= end for each, (_, end) in part.items())
-            written |= {each: ends for each, ends in part.items() if job.is_known_topic(each.topic)}
+            nothing_open &= all(log_ends[partition] <= end for partition, (_, end) in part.items())
+            written |= {partition: ends for partition, ends in part.items() if job.is_known_topic(partition.topic)}
         read = job.input_ranges()
         held = offsets_of(metadata.positions)
-        starts = {each: held.get(each, first) for each, (first, _) in read.items()}
-        complete = complete_up_to([(each.metadata, _is_committed(each)) for each in kept], nothing_open=nothing_open)
+        starts = {partition: held.get(partition, first) for partition, (first, _) in read.items()}
+        complete = complete_up_to([(entry.metadata, _is_committed(entry)) for entry in kept], nothing_open=nothing_open)
         required = {} if complete is None else offsets_of(complete.positions)
         return cls(
             starts=starts,
-            ends={each: max(end, starts[each]) for each, (_, end) in read.items()},
-            required={each: max(required.get(each, start), start) for each, start in starts.items()},
+            ends={partition: max(end, starts[partition]) for partition, (_, end) in read.items()},
+            required={partition: max(required.get(partition, start), start) for partition, start in starts.items()},
             written=written,
             repeated=tuple(repeated_input(_since(metadata, found))),
         )
 
     def written_to(self, topic: str) -> Ranges:
         """The range of one topic of the output that could be seen."""
-        return {each: ends for each, ends in self.written.items() if each.topic == topic}
+        return {partition: ends for partition, ends in self.written.items() if partition.topic == topic}
 
     def partitions(self, topics: Sequence[str] = ()) -> int:
         """The number of partitions of the scratch output in the place of these topics, or of any.
 
         As many as the real one, so that keys meet the same others.
         """
-        own = [each for each in self.written if each.topic in topics] or list(self.written) or list(self.starts)
-        return 1 + max((each.partition for each in own), default=0)
+        own = (
+            [partition for partition in self.written if partition.topic in topics]
+            or list(self.written)
+            or list(self.starts)
+        )
+        return 1 + max((partition.partition for partition in own), default=0)
 
 
 def _written(cluster: Cluster, topics: Sequence[str]) -> Ranges:
@@ -87,13 +91,15 @@ def _since(metadata: CheckpointMetadata, found: JobCheckpoints) -> list[Checkpoi
 
     None, if output was lost after it: that is written again rightly.
     """
-    later = [each for each in found.completed if each.checkpoint_id >= metadata.checkpoint_id]
-    if any(each.losses for each in later):
+    later = [entry for entry in found.completed if entry.checkpoint_id >= metadata.checkpoint_id]
+    if any(entry.losses for entry in later):
         return []
-    since = [each.metadata for each in later if each.metadata is not None]
+    since = [entry.metadata for entry in later if entry.metadata is not None]
     started = found.state.attempt
     if started is not None:
-        known = [each.metadata for each in found.completed if each.checkpoint_id == started.restored and each.metadata]
+        known = [
+            entry.metadata for entry in found.completed if entry.checkpoint_id == started.restored and entry.metadata
+        ]
         place = next((n for n, each in enumerate(since) if each.attempt >= started.attempt), len(since))
         since[place:place] = [replace(each, attempt=started.attempt) for each in known]
     return since

@@ -96,7 +96,10 @@ def throttled_job(spec: str, *, name: str, rate: float, finish: str, own_broker:
     definition = drilled_definition(load_job(spec), name, own_broker=own_broker)
     return Job.of(
         definition.replaced(
-            {key: ThrottledSource(each, rate, finish) for key, each in KafkaConnectors.of(definition).inputs.items()}
+            {
+                key: ThrottledSource(source, rate, finish)
+                for key, source in KafkaConnectors.of(definition).inputs.items()
+            }
         )
     )
 

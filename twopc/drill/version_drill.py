@@ -65,7 +65,7 @@ class _Drill:
 
     def run(self) -> DrillResult:
         restoration = self._restoration()
-        to_read = sum(end - restoration.starts[each] for each, end in restoration.ends.items())
+        to_read = sum(end - restoration.starts[partition] for partition, end in restoration.ends.items())
         made: list[VersionOutput] = []
         states: list[str] = []
         for version, dropped in zip((self._one, self._other), self._dropped, strict=True):
@@ -115,8 +115,8 @@ class _Drill:
         ]
         ranges = self._ranges(metadata, dropped)
         at = {each.partition: each.position for each in held}
-        starts = {each: at.get(each, first) for each, (first, _) in ranges.items()}
-        ends = {each: max(end, starts[each]) for each, (_, end) in ranges.items()}
+        starts = {partition: at.get(partition, first) for partition, (first, _) in ranges.items()}
+        ends = {partition: max(end, starts[partition]) for partition, (_, end) in ranges.items()}
         if ends == starts:
             raise NotJudged(
                 f"no input stands behind checkpoint {metadata.checkpoint_id}, so there is nothing to compare: name an "

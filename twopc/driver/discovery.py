@@ -97,7 +97,8 @@ def find_all(store: CheckpointStore) -> list[Announcement]:
     """Every coordinator that was announced on this machine for this folder, by job."""
     believed = [_believed(path) for path in _folder().glob("*.json")]
     return sorted(
-        (each for each in believed if each and each.checkpoint_dir == store.identity), key=lambda each: each.job
+        (announcement for announcement in believed if announcement and announcement.checkpoint_dir == store.identity),
+        key=lambda announcement: announcement.job,
     )
 
 

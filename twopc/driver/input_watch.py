@@ -61,7 +61,7 @@ class LookAtInput(Action[InputNow]):
                 self._refuse(edge, added)
             except ConfigurationError as error:
                 return InputNow(refused=f"{error}. {_REFUSED}", hidden=hidden, keys=keys)
-        refused = f"{listed(each.id for each in left_out)}; {_LEFT_OUT}" if left_out else ""
+        refused = f"{listed(split.id for split in left_out)}; {_LEFT_OUT}" if left_out else ""
         return InputNow(tuple(added), refused, hidden, keys)
 
     def _refuse(self, edge: Edge, added: Sequence[Split]) -> None:

@@ -54,10 +54,10 @@ class JobDefinition:
         fed = feeding_broadcasts(self.operators)
         every = {operator.id: operator.operation for operator in self.operators}
         read = {key: what for key, what in every.items() if isinstance(what, Source)}
-        object.__setattr__(self, "sources", {key: each for key, each in read.items() if key not in fed})
-        object.__setattr__(self, "broadcasts", {key: each for key, each in read.items() if key in fed})
-        object.__setattr__(self, "sinks", {key: each for key, each in every.items() if isinstance(each, Sink)})
-        object.__setattr__(self, "steps", {key: each for key, each in every.items() if isinstance(each, Step)})
+        object.__setattr__(self, "sources", {key: source for key, source in read.items() if key not in fed})
+        object.__setattr__(self, "broadcasts", {key: source for key, source in read.items() if key in fed})
+        object.__setattr__(self, "sinks", {key: sink for key, sink in every.items() if isinstance(sink, Sink)})
+        object.__setattr__(self, "steps", {key: step for key, step in every.items() if isinstance(step, Step)})
         refuse_what_cannot_be(self.name, self.operators)
         refuse_loose_ends(self)
         refuse_own_output(self)

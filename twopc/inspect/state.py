@@ -97,7 +97,7 @@ def names_of(snapshot: OpenSnapshot) -> set[StateName]:
 
 
 def _keyed(snapshots: OpenSnapshots, name: StateName | None, prefix: bytes) -> Iterator[tuple[Address, StateEntry]]:
-    return heapq.merge(*(_keyed_of(each, name, prefix) for each in snapshots.all()), key=lambda item: item[0])
+    return heapq.merge(*(_keyed_of(snapshot, name, prefix) for snapshot in snapshots.all()), key=lambda item: item[0])
 
 
 def _keyed_of(snapshot: OpenSnapshot, name: StateName | None, prefix: bytes) -> Iterator[tuple[Address, StateEntry]]:

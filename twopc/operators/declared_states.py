@@ -45,4 +45,4 @@ def _state_in(value: Any) -> State | None:
     if not isinstance(value, list | tuple | set | frozenset | Mapping):
         return None
     held: Iterable[Any] = value.values() if isinstance(value, Mapping) else value
-    return next((each for each in held if isinstance(each, State)), None)
+    return next((state for state in held if isinstance(state, State)), None)

@@ -151,12 +151,16 @@ class SubtaskSnapshot:
     ) -> SubtaskSnapshot:
         """Return the snapshot in which each of these belongs to the operator that it names."""
         splits, items, known = list(positions), list(committables), list(outputs)
-        named = [*(held.source for held in splits), *(item.group for item in items), *(each.group for each in known)]
+        named = [
+            *(held.source for held in splits),
+            *(item.group for item in items),
+            *(output.group for output in known),
+        ]
         parts = {
             operator: OperatorPart(
                 tuple(held for held in splits if held.source == operator),
                 tuple(item for item in items if item.group == operator),
-                tuple(each for each in known if each.group == operator),
+                tuple(output for output in known if output.group == operator),
             )
             for operator in dict.fromkeys(named)
         }

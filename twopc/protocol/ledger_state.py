@@ -99,10 +99,10 @@ class LedgerState:
     @property
     def next_global_commit(self) -> CompletedCheckpoint | None:
         """The oldest of which a global committer has still something to commit: those after it have to wait."""
-        return next((each for each in self.completed if each.globally_outstanding), None)
+        return next((checkpoint for checkpoint in self.completed if checkpoint.globally_outstanding), None)
 
     def find(self, checkpoint_id: CheckpointId) -> CompletedCheckpoint | None:
-        return next((each for each in self.completed if each.checkpoint_id == checkpoint_id), None)
+        return next((checkpoint for checkpoint in self.completed if checkpoint.checkpoint_id == checkpoint_id), None)
 
     def apply(self, fact: Entry) -> LedgerState:
         """Return the state after one more fact; raise ProtocolViolation if the fact can't follow."""
@@ -119,7 +119,9 @@ class LedgerState:
                     fact.checkpoint_id > self.last_reserved,
                     f"checkpoint {fact.checkpoint_id} is reserved after {self.last_reserved}",
                 )
-                kept = tuple(each for each in self.completed if each.checkpoint_id not in fact.forgotten)
+                kept = tuple(
+                    checkpoint for checkpoint in self.completed if checkpoint.checkpoint_id not in fact.forgotten
+                )
                 return LedgerState(self.attempt, self.ended, self.stop, fact.checkpoint_id, kept, self.planned)
             case CheckpointCompleted():
                 self._check_completion(fact)
@@ -128,11 +130,12 @@ class LedgerState:
             case CommittablesConfirmed():
                 self.check_confirmation(fact)
                 names = frozenset(fact.names)
-                return self._with(tuple([each.confirm(names, fact) for each in self.completed]))
+                return self._with(tuple([checkpoint.confirm(names, fact) for checkpoint in self.completed]))
             case LossSettled():
                 self._check_loss(fact)
                 settled = (
-                    each.settle(fact) if each.checkpoint_id == fact.checkpoint_id else each for each in self.completed
+                    checkpoint.settle(fact) if checkpoint.checkpoint_id == fact.checkpoint_id else checkpoint
+                    for checkpoint in self.completed
                 )
                 return self._with(tuple(settled))
             case StartsPlanned():
@@ -142,7 +145,9 @@ class LedgerState:
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} is stopped, {self.current} runs")
                 return LedgerState(self.attempt, self.ended, fact, self.last_reserved, self.completed, self.planned)
             case CheckpointsDisposed():
-                kept = tuple(each for each in self.completed if each.checkpoint_id not in fact.forgotten)
+                kept = tuple(
+                    checkpoint for checkpoint in self.completed if checkpoint.checkpoint_id not in fact.forgotten
+                )
                 return self._with(kept)
             case AttemptEnded():
                 _require(fact.attempt == self.current, f"attempt {fact.attempt} ends, {self.current} runs")

@@ -42,7 +42,7 @@ class _Followed:
     def read_new(self) -> None:
         """Begin to read what is new, from its first record."""
         if self._new is not None and (found := self._new.take()):
-            log.info("broadcast table %s reads new input, too: %s", self.operator, listed(each.id for each in found))
+            log.info("broadcast table %s reads new input, too: %s", self.operator, listed(split.id for split in found))
             self.readers.append(self._source.open_reader(self._context, found))
 
     def close(self) -> None:

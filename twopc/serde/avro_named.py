@@ -130,38 +130,38 @@ class Record(Named):
         self.fields = fields
 
     def read(self, data: Input) -> dict[str, Any]:
-        return {each.name: each.of.read(data) for each in self.fields}
+        return {field.name: field.of.read(data) for field in self.fields}
 
     def write(self, value: Any, out: bytearray) -> None:
         self._refuse_others(value)
-        for each in self.fields:
-            if each.name in value:
-                each.of.write(value[each.name], out)
+        for field in self.fields:
+            if field.name in value:
+                field.of.write(value[field.name], out)
             else:
-                out += each.default()
+                out += field.default()
 
     def write_default(self, default: Any, out: bytearray) -> None:
         self._refuse_others(default)
-        for each in self.fields:
-            each.write_default(default, out)
+        for field in self.fields:
+            field.write_default(default, out)
 
     def is_own(self, value: Any) -> bool:
-        return isinstance(value, Mapping) and value.keys() == {each.name for each in self.fields}
+        return isinstance(value, Mapping) and value.keys() == {field.name for field in self.fields}
 
     def example(self, chance: Random, depth: int) -> dict[str, Any]:
-        return {each.name: each.of.example(chance, depth + 1) for each in self.fields}
+        return {field.name: field.of.example(chance, depth + 1) for field in self.fields}
 
     def plan(self, known: Plans) -> Plan | None:
         if self.name not in known:
             known[self.name] = None
-            parts = parts_of((each.of for each in self.fields), known)
-            names = tuple(sys.intern(each.name) for each in self.fields)
+            parts = parts_of((field.of for field in self.fields), known)
+            names = tuple(sys.intern(field.name) for field in self.fields)
             known[self.name] = None if parts is None else (self.kind, parts, 0, names)
         return known[self.name]
 
     def _refuse_others(self, value: Any) -> None:
         if not isinstance(value, Mapping):
             raise self.unfit(value)
-        if others := value.keys() - {each.name for each in self.fields}:
+        if others := value.keys() - {field.name for field in self.fields}:
             more = ", ".join(sorted(map(repr, others)))
             raise AvroError(f"{named(self.field)} has {more}, of which the schema of {self.name} says nothing")

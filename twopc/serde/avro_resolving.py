@@ -102,7 +102,7 @@ class _Resolution:
         return self._records[pair]
 
     def _of_field(self, writer: Field, reader: Record) -> tuple[str | None, Read]:
-        into = next((each for each in reader.fields if writer.name in (each.name, *each.aliases)), None)
+        into = next((field for field in reader.fields if writer.name in (field.name, *field.aliases)), None)
         return (None, writer.of.read) if into is None else (into.name, self.of(writer.of, into.of))
 
 

@@ -63,7 +63,7 @@ class HdfsStore(CheckpointStore):
             return
 
     def left_over(self) -> list[str]:
-        return abandoned(each.name for each in self._hdfs.listed(self._root))
+        return abandoned(entry.name for entry in self._hdfs.listed(self._root))
 
     def establish(self) -> None:
         """Folders are made with the first name in them."""
@@ -123,7 +123,7 @@ class HdfsStore(CheckpointStore):
         return sorted(self._below(folder, start))
 
     def parts(self) -> list[str]:
-        return sorted(each.name for each in self._hdfs.listed(self._root) if not each.name.startswith("."))
+        return sorted(entry.name for entry in self._hdfs.listed(self._root) if not entry.name.startswith("."))
 
     def delete(self, names: Iterable[str]) -> None:
         self._delete_emptied(map(self._delete, names))
@@ -145,9 +145,9 @@ class HdfsStore(CheckpointStore):
 
     def sweep(self, prefix: str) -> None:
         folder = self._path(prefix.rpartition("/")[0])
-        for each in self._hdfs.listed(folder):
-            if each.name.startswith(files.TEMPORARY):
-                self._hdfs.delete(f"{folder}/{each.name}")
+        for entry in self._hdfs.listed(folder):
+            if entry.name.startswith(files.TEMPORARY):
+                self._hdfs.delete(f"{folder}/{entry.name}")
 
     def place(self, name: str = "") -> str:
         return f"{self._hdfs.url}{self._path(name)}"
@@ -169,11 +169,11 @@ class HdfsStore(CheckpointStore):
         return f"{folder}/{files.TEMPORARY}{secrets.token_hex(16)}"
 
     def _below(self, folder: str, start: str) -> Iterator[str]:
-        for each in self._hdfs.listed(self._path(folder)):
-            if each.name.startswith(".") or not each.name.startswith(start):
+        for entry in self._hdfs.listed(self._path(folder)):
+            if entry.name.startswith(".") or not entry.name.startswith(start):
                 continue
-            name = f"{folder}/{each.name}" if folder else each.name
-            if each.is_folder:
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_folder:
                 yield from self._below(name, "")
             else:
                 yield name

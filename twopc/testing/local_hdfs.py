@@ -56,9 +56,9 @@ class LocalHdfs:
 
     def start(self) -> None:
         """Start what doesn't run; return when files can be written."""
-        for each in (self.name_node, self.data_node):
-            if each.pid is None:
-                each.start()
+        for daemon in (self.name_node, self.data_node):
+            if daemon.pid is None:
+                daemon.start()
         await_servers("HDFS", (self.name_node, self.data_node), self._takes_files, READY_SECONDS)
 
     def kill(self) -> None:

@@ -45,7 +45,7 @@ def _trimmed(plan: VerifyPlan, source: str) -> tuple[str, str] | None:
     """Return the topic that a source reads, and up to where its records are deleted; None if none are."""
     with plan.inputs[source].client() as client:
         begins = ranges_of(client, client.topics(plan.sources[source].topics))
-    deleted = [f"{each} up to offset {first}" for each, (first, _) in sorted(begins.items()) if first > 0]
+    deleted = [f"{partition} up to offset {first}" for partition, (first, _) in sorted(begins.items()) if first > 0]
     if not deleted:
         return None
     [topic] = plan.sources[source].topics

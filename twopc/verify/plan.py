@@ -57,7 +57,7 @@ class VerifyPlan:
         return replace(
             self,
             sources={key: source for key, source in self.sources.items() if key not in sources},
-            inputs={key: each for key, each in self.inputs.items() if key not in sources},
+            inputs={key: cluster for key, cluster in self.inputs.items() if key not in sources},
             outputs={topic: output for topic, output in self.outputs.items() if topic not in outputs},
             left_out=(*self.left_out, *left_out),
         )
@@ -213,7 +213,7 @@ def _undetermined(job: JobDefinition) -> dict[str, str]:
 
 def _one_cluster(topic: str, clusters: Mapping[str, Cluster]) -> Cluster:
     first, *others = clusters.values()
-    if any(each.servers != first.servers for each in others):
+    if any(cluster.servers != first.servers for cluster in others):
         raise ConfigurationError(
             f"{listed(map(repr, clusters))} write to topics named {topic!r} of two clusters, which can't be told "
             "apart here: verify each by a job that has only the one sink"

@@ -98,9 +98,9 @@ class _Verification:
         judges = {topic: Judge(topic, complete=complete, examples=plan.examples) for topic in plan.outputs}
         elsewhere = 0
         for batch in self._make(inputs):
-            for each in batch:
-                if each.topic in judges:
-                    judges[each.topic].expect(each.expected)
+            for record in batch:
+                if record.topic in judges:
+                    judges[record.topic].expect(record.expected)
                 else:
                     elsewhere += 1
         records_in, record_errors = self._records_in, self._record_errors
@@ -112,8 +112,8 @@ class _Verification:
         samples = Samples(verdicts)
         if samples.wanted:
             for batch in self._make(inputs):
-                for each in batch:
-                    samples.take(each.topic, each.expected)
+                for record in batch:
+                    samples.take(record.topic, record.expected)
                 if samples.complete:
                     break
         verdicts = tuple(replace(verdict, findings=samples.filled(verdict)) for verdict in verdicts)
@@ -197,7 +197,7 @@ class _Verification:
         found = TopicLog(self._plan.outputs[topic]).lookup(written.ranges, written.log_ends)
         for transactions in found.values():
             self._transactions.update(transactions.outcomes())
-        if gaps := compaction("output", {each: lookup.holes.count for each, lookup in found.items()}):
+        if gaps := compaction("output", {partition: lookup.holes.count for partition, lookup in found.items()}):
             raise Unavailable(
                 f"{gaps}, so what is lost can't be told from what was compacted away. Verify a topic with "
                 "cleanup.policy=delete, or before the cleaner has run (min.compaction.lag.ms)"

@@ -33,8 +33,10 @@ class TopicLog:
         ends = high_watermarks(self.cluster, ranges) if log_ends is None else log_ends
         with self.cluster.client() as client:
             return {
-                each: Transactions(each, scan(partial(client.fetch, each), first, ends[each]), first)
-                for each, (first, _) in ranges.items()
+                partition: Transactions(
+                    partition, scan(partial(client.fetch, partition), first, ends[partition]), first
+                )
+                for partition, (first, _) in ranges.items()
             }
 
     def see(self, ranges: Ranges, lookup: TransactionLookup, *, committed: bool = True) -> Iterator[Found]:
@@ -47,8 +49,8 @@ class TopicLog:
         """Return at how many offsets of each range nothing stands, neither record nor marker."""
         with self.cluster.client() as client:
             return {
-                each: count_gaps(first, scan(partial(client.fetch, each), first, end))
-                for each, (first, end) in ranges.items()
+                partition: count_gaps(first, scan(partial(client.fetch, partition), first, end))
+                for partition, (first, end) in ranges.items()
             }
 
 

@@ -65,9 +65,13 @@ def group_standing(client: ControlClient, group: str, topics: Iterable[str], mod
     found = client.topics(topics)
     partitions = [TopicPartition(name, number) for name, topic in found.items() for number in range(topic.partitions)]
     held = client.group_offsets(group, partitions) if partitions else {}
-    parsed = {each: witness for each, at in held.items() if (witness := WitnessMetadata.parse(at.metadata))}
-    void = {each for each, witness in parsed.items() if witness.topic_id not in ("", found[each.topic].topic_id)}
-    ours = [witness for each, witness in parsed.items() if each not in void]
+    parsed = {partition: witness for partition, at in held.items() if (witness := WitnessMetadata.parse(at.metadata))}
+    void = {
+        partition
+        for partition, witness in parsed.items()
+        if witness.topic_id not in ("", found[partition.topic].topic_id)
+    }
+    ours = [witness for partition, witness in parsed.items() if partition not in void]
     witnessed = Witnessed(
         max((witness.checkpoint_id for witness in ours), default=0),
         max((witness.attempt for witness in ours), default=0),
@@ -76,8 +80,8 @@ def group_standing(client: ControlClient, group: str, topics: Iterable[str], mod
         return FollowerStanding(witnessed)
     firsts = client.offsets(dict.fromkeys(held, EARLIEST))
     ahead = [
-        PartitionPosition(each, found[each.topic].topic_id, at.position)
-        for each, at in sorted(held.items())
-        if each not in void and at.position > firsts[each]
+        PartitionPosition(partition, found[partition.topic].topic_id, at.position)
+        for partition, at in sorted(held.items())
+        if partition not in void and at.position > firsts[partition]
     ]
     return FollowerStanding(witnessed, split_positions(ahead))

@@ -41,9 +41,9 @@ def sampled(cluster: Cluster, splits: Iterable[PartitionSplit]) -> list[KeySampl
     if not several:
         return []
     with cluster.client() as client:
-        ends = client.offsets({each: LATEST for own in several.values() for each in own})
+        ends = client.offsets({partition: LATEST for own in several.values() for partition in own})
     ranges = {topic: _ranges(own, ends) for topic, own in several.items()}
-    found = _keys(cluster, {each: range_ for own in ranges.values() for each, range_ in own.items()})
+    found = _keys(cluster, {partition: range_ for own in ranges.values() for partition, range_ in own.items()})
     return [_sample(topic, found[topic], own) for topic, own in ranges.items()]
 
 

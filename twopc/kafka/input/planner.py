@@ -62,7 +62,7 @@ class KafkaPlanner(SourcePlanner):
         return replace(self, topics=self.pattern.among(names))
 
     def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
-        held = {each.partition: each for each in self._own(restored.values())}
+        held = {position.partition: position for position in self._own(restored.values())}
         with self.connect() as client:
             # A broker that has just come back knows the coordinator of a group, or a leader, a little later.
             splits = call_with_retry(lambda: self._splits(client, held, bounded), PLAN_BUDGET_SECONDS)
@@ -98,9 +98,9 @@ class KafkaPlanner(SourcePlanner):
         held = self._own(positions)
         with self.connect() as client:
             ends = call_with_retry(
-                lambda: client.high_watermarks([each.partition for each in held]), PLAN_BUDGET_SECONDS
+                lambda: client.high_watermarks([position.partition for position in held]), PLAN_BUDGET_SECONDS
             )
-        return [replace(each, position=ends[each.partition]).to_split_position() for each in held]
+        return [replace(position, position=ends[position.partition]).to_split_position() for position in held]
 
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         read = self._own(positions)
@@ -204,12 +204,14 @@ class KafkaPlanner(SourcePlanner):
             if split.gone and split.partition.topic in topics:
                 _checked(split.at(split.start), topics)
         every = (TopicPartition(name, number) for name, info in topics.items() for number in range(info.partitions))
-        added = sorted(each for each in every if each not in known)
+        added = sorted(partition for partition in every if partition not in known)
         if not added:
             return []
-        require_topic_grants(client, sorted({each.topic for each in added}), READ)
+        require_topic_grants(client, sorted({partition.topic for partition in added}), READ)
         firsts = client.offsets(dict.fromkeys(added, EARLIEST))
-        return [PartitionSplit(each, topics[each.topic].topic_id, firsts[each], None) for each in added]
+        return [
+            PartitionSplit(partition, topics[partition.topic].topic_id, firsts[partition], None) for partition in added
+        ]
 
     def _begins(
         self,

@@ -113,8 +113,10 @@ def resolve(
         case Timestamp(milliseconds):
             return _at(dict.fromkeys(topic_ids, milliseconds), client, topic_ids)
         case Specific(offsets):
-            named = {each: at for each, at in offsets if each in topic_ids}
-            given = {each: PartitionPosition(each, topic_ids[each], at) for each, at in named.items()}
+            named = {partition: at for partition, at in offsets if partition in topic_ids}
+            given = {
+                partition: PartitionPosition(partition, topic_ids[partition], at) for partition, at in named.items()
+            }
             return _at(dict.fromkeys(topic_ids.keys() - named.keys(), EARLIEST), client, topic_ids) | given
         case _:
             assert_never(mode)
@@ -124,7 +126,7 @@ def _at(
     times: Mapping[TopicPartition, int], client: ControlClient, topic_ids: Mapping[TopicPartition, str]
 ) -> dict[TopicPartition, PartitionPosition]:
     found = client.offsets(times)
-    return {each: PartitionPosition(each, topic_ids[each], at) for each, at in found.items()}
+    return {partition: PartitionPosition(partition, topic_ids[partition], at) for partition, at in found.items()}
 
 
 def _held_by(

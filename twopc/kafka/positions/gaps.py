@@ -48,7 +48,11 @@ def _parsed(text: str) -> InputGap:
 
 def gaps_at(starts: Mapping[TopicPartition, Position], firsts: Mapping[TopicPartition, Position]) -> list[InputGap]:
     """Return what is gone between where reading is to begin and the first records that there are."""
-    return [InputGap(each, start, firsts[each]) for each, start in sorted(starts.items()) if start < firsts[each]]
+    return [
+        InputGap(partition, start, firsts[partition])
+        for partition, start in sorted(starts.items())
+        if start < firsts[partition]
+    ]
 
 
 def refuse_gaps(gaps: Iterable[InputGap], accepted: Iterable[InputGap]) -> None:

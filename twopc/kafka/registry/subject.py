@@ -25,7 +25,7 @@ class SubjectStrategy(Enum):
         try:
             return cls(named)
         except ValueError:
-            known = ", ".join(repr(each.value) for each in cls)
+            known = ", ".join(repr(strategy.value) for strategy in cls)
             raise ConfigurationError(f"the subjects of a SchemaRegistry are {known}, not {named!r}") from None
 
     def subject(self, context: SerdeContext, name: str) -> str | None:

@@ -106,7 +106,7 @@ class TopicIdentity:
 
     def _missing(self) -> list[_NotedTopic]:
         """Return the topics that a broker doesn't know; raise ConfigurationError if one knows another by that name."""
-        names = list(dict.fromkeys(each.topic for each in self._noted))
+        names = list(dict.fromkeys(topic.topic for topic in self._noted))
         if not names:
             return []
         to_ask: list[int | None] = [*self._leaders] or [None]
@@ -115,7 +115,7 @@ class TopicIdentity:
         self._leaders = set()  # Whoever doesn't answer now is asked again only if another still names it.
         for node in to_ask:
             found = self._brokers.topics(names, node)
-            missing += [each for each in self._noted if each.topic not in found]
+            missing += [topic for topic in self._noted if topic.topic not in found]
             _refuse_recreated(self._noted, found)
             named = self._led_by(found)
             to_ask += named - leaders - {each for each in to_ask if each is not None}
@@ -127,10 +127,10 @@ class TopicIdentity:
         """Return who leads the input partitions, by an answer."""
         return {
             leader
-            for each in self._noted
-            if each.topic in found
-            for number, leader in enumerate(found[each.topic].leaders)
-            if number in each.partitions and leader >= 0
+            for topic in self._noted
+            if topic.topic in found
+            for number, leader in enumerate(found[topic.topic].leaders)
+            if number in topic.partitions and leader >= 0
         }
 
 

@@ -245,4 +245,4 @@ class TransactionalWriter(SinkWriter):
 def _held_by_group(request: PreCommit) -> tuple[PartitionPosition, ...]:
     """Return the positions that the transaction commits to the group, of topics that are there."""
     every = () if request.follower is None else partition_positions(request.positions)
-    return tuple(each for each in every if not each.gone)
+    return tuple(position for position in every if not position.gone)

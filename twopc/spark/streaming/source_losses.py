@@ -32,8 +32,8 @@ def readable_positions(
             if not _lost(statuses):
                 break
     lost = _lost(statuses)
-    _refuse({each: status for each, status in lost.items() if str(each) not in accepted})
-    return {each: each for each in statuses if each not in lost} | _instead(client, lost)
+    _refuse({position: status for position, status in lost.items() if str(position) not in accepted})
+    return {position: position for position in statuses if position not in lost} | _instead(client, lost)
 
 
 def refuse_unnamed(positions: Collection[PartitionPosition], accepted: Collection[str]) -> None:
@@ -51,7 +51,7 @@ def _statuses(client: Offsets, positions: Sequence[PartitionPosition]) -> Status
 
 
 def _lost(statuses: Statuses) -> Statuses:
-    return {each: status for each, status in statuses.items() if status.readability is not Readability.READABLE}
+    return {position: status for position, status in statuses.items() if status.readability is not Readability.READABLE}
 
 
 def _refuse(lost: Statuses) -> None:
@@ -70,9 +70,9 @@ def _text(position: PartitionPosition, status: OffsetStatus) -> str:
 def _instead(client: Offsets, lost: Statuses) -> ReadablePositions:
     """Return where to go on: at the first record; at the end, where the end was lost."""
     found = {}
-    topics = client.topics(sorted({each.partition.topic for each in lost}))
-    for each, status in lost.items():
+    topics = client.topics(sorted({position.partition.topic for position in lost}))
+    for position, status in lost.items():
         at = status.end if status.readability is Readability.BEYOND else status.first
         if at is not None:
-            found[each] = replace(each, topic_id=topics[each.partition.topic].topic_id, position=at)
+            found[position] = replace(position, topic_id=topics[position.partition.topic].topic_id, position=at)
     return found

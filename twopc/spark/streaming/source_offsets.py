@@ -38,7 +38,7 @@ class SourceOffsets:
         """Return what Spark stores."""
         topics = {}
         for (topic, topic_id), held in groupby(self.positions, key=lambda each: (each.partition.topic, each.topic_id)):
-            offsets = {str(each.partition.partition): each.position for each in held}
+            offsets = {str(position.partition.partition): position.position for position in held}
             topics[topic] = {"id": topic_id, "offsets": offsets}
         return {"version": VERSION, "topics": topics}
 

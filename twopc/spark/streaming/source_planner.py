@@ -62,7 +62,7 @@ class SourcePlanner:
         """Return what a batch from `start` to `end` reads; what is the first to be named in `end` is not read yet."""
         before = start.by_partition()
         pairs = [(before[to.partition], to) for to in end.positions if before.get(to.partition, to) != to]
-        both = [each for pair in pairs for each in pair]
+        both = [position for pair in pairs for position in pair]
         now = self._with_retry(lambda: readable_positions(self._client, both, self._options.accepted))
         there = [(now[at], now[to]) for at, to in pairs if at in now and to in now]
         return [
@@ -82,7 +82,9 @@ class SourcePlanner:
 
     def _ends(self, topics: Mapping[str, TopicInfo]) -> SourceOffsets:
         ends = self._client.offsets(dict.fromkeys(_partitions(topics), LATEST))
-        return SourceOffsets.of(PartitionPosition(each, topics[each.topic].topic_id, at) for each, at in ends.items())
+        return SourceOffsets.of(
+            PartitionPosition(partition, topics[partition.topic].topic_id, at) for partition, at in ends.items()
+        )
 
     def _standing(self, start: SourceOffsets) -> SourceOffsets:
         now = readable_positions(self._client, start.positions, self._options.accepted)

@@ -73,7 +73,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         ranges = self._planner.ranges(SourceOffsets.from_json(start), SourceOffsets.from_json(end))
-        return [InputPartition(each) for each in ranges]
+        return [InputPartition(split) for split in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         return arrow_batches(self._options, partition.value)

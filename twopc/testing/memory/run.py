@@ -79,7 +79,7 @@ class MemoryRun:
         self._definition = definition.replaced(
             {key: _in_memory(end, self._topics) for key, end in definition.ends.items()}
         )
-        self._sources = [each for each in self._definition.ends.values() if isinstance(each, MemorySource)]
+        self._sources = [source for source in self._definition.ends.values() if isinstance(source, MemorySource)]
         self._sinks = [sink for sink in self._definition.sinks.values() if isinstance(sink, MemorySink)]
         if isinstance(partitions, Mapping):
             self._require_known(partitions)

@@ -132,7 +132,9 @@ class MemoryTopics:
         """Return the offset up to which a read_committed reader can come now."""
         log = self._logs[topic][partition]
         unended = (
-            at for at, each in enumerate(log) if each.transaction and each.transaction.ending is TransactionEnd.NONE
+            at
+            for at, record in enumerate(log)
+            if record.transaction and record.transaction.ending is TransactionEnd.NONE
         )
         return next(unended, len(log))
 
