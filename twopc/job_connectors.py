@@ -366,7 +366,7 @@ class JobCommitter(Committer):
             if own := [item for item in committables if self._group(item) == group]:
                 settled += act(committer, own)
         place = {item.name: number for number, item in enumerate(committables)}
-        return sorted(settled, key=lambda each: place[each.committable.name])
+        return sorted(settled, key=lambda settlement: place[settlement.committable.name])
 
 
 def refuse_read_twice(job: str, splits: Iterable[Split]) -> None:

@@ -39,14 +39,14 @@ class CheckpointTimes:
             "subtasks": [
                 {
                     "subtask": subtask,
-                    "waited_ms": round(each.waited_ms, 2),
-                    "pre_commit_ms": each.pre_commit_ms,
-                    "pause_ms": each.pause_ms,
-                    "write_ms": each.write_ms,
-                    "store_ms": each.store_ms,
-                    "acknowledged_ms": each.acknowledged_ms,
+                    "waited_ms": round(timing.waited_ms, 2),
+                    "pre_commit_ms": timing.pre_commit_ms,
+                    "pause_ms": timing.pause_ms,
+                    "write_ms": timing.write_ms,
+                    "store_ms": timing.store_ms,
+                    "acknowledged_ms": timing.acknowledged_ms,
                 }
-                for subtask, each in self.subtasks.items()
+                for subtask, timing in self.subtasks.items()
             ],
         }
 

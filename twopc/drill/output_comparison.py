@@ -20,7 +20,7 @@ SLACK = 100
 
 def required_of(expected: Iterable[Expected], required: Ends) -> int:
     """Return how many of the records must be there."""
-    return sum(_is_due(each, required) for each in expected)
+    return sum(_is_due(output, required) for output in expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ def since_checkpoint(
     wherever it stands: nobody should see it.
     """
     by_key, places = defaultdict[bytes | None, list[Expected]](list), defaultdict[bytes | None, list[int]](list)
-    for each in expected:
-        by_key[each.key].append(each)
-    sources = {key: {each.source.partition for each in made} for key, made in by_key.items()}
-    lanes = {key: {(each.source.partition, each.path) for each in made} for key, made in by_key.items()}
+    for output in expected:
+        by_key[output.key].append(output)
+    sources = {key: {output.source.partition for output in made} for key, made in by_key.items()}
+    lanes = {key: {(output.source.partition, output.path) for output in made} for key, made in by_key.items()}
     later, by_value = set(), set()
     for index, found in enumerate(tail):
         if found.key not in by_key or _is_aborted(found):
@@ -65,7 +65,7 @@ def since_checkpoint(
     chosen, alike = set(later), 0
     for key, indices in places.items():
         identities = [identity(tail[index].value, tail[index].headers) for index in indices]
-        wanted = [identity(each.value, each.headers) for each in by_key[key]]
+        wanted = [identity(output.value, output.headers) for output in by_key[key]]
         if key is None or len(lanes[key]) > 1:
             taken = _matching(wanted, identities, [index in later for index in indices])
         else:

@@ -36,8 +36,8 @@ class VersionOutput:
 
     def lanes(self) -> dict[_Lane, list[Expected]]:
         lanes: dict[_Lane, list[Expected]] = defaultdict(list)
-        for topic, each in self.made:
-            lanes[topic, each.source.partition].append(each)
+        for topic, output in self.made:
+            lanes[topic, output.source.partition].append(output)
         # What goes there on several paths interleaves as the input was cut into batches, which means nothing.
         return {lane: sorted(every, key=_by_input) for lane, every in lanes.items()}
 

@@ -98,7 +98,7 @@ class _Drill:
             return check, {}
         if self._one.output and self._other.output:
             # Each has one topic: a version may write to another one while it is tried.
-            other = replace(other, made=[(self._one.output, each) for _, each in other.made])
+            other = replace(other, made=[(self._one.output, output) for _, output in other.made])
         self._tell("comparing the output")
         found = diff(one, other)
         return found.check(), found.figures

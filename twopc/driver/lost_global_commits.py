@@ -34,11 +34,11 @@ def _past_loss(context: JobContext, error: GlobalCommitFailed) -> Script[None]:
     """Settle the loss that a person has accepted, so that less is to be committed; else raise what says how."""
     due = yield from do(FindGlobalCommit(context))
     settled = [] if due is None else (yield from do(Settle(due.committables, frozenset())))
-    lost = [each for each in settled if each.outcome is Outcome.LOST]
+    lost = [settlement for settlement in settled if settlement.outcome is Outcome.LOST]
     if due is None or not lost:
         # Whoever commits says that it is gone, and whoever settles does not: nobody may give it up on that.
         raise error
-    names = tuple(each.committable.name for each in lost)
+    names = tuple(settlement.committable.name for settlement in lost)
     if not accepted(context).issuperset(names):
         raise TransactionLost(
             f"{len(names)} pre-committed transaction(s) of completed checkpoint {due.checkpoint_id} can't be committed "

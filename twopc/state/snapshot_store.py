@@ -111,7 +111,7 @@ class SnapshotStore:
         if self._store.names(name):
             raise self._taken(name)
         try:
-            stored = [StoredFile(each.name, each.size_bytes, each.sha256) for each in self._store.put(one_by_one())]
+            stored = [StoredFile(item.name, item.size_bytes, item.sha256) for item in self._store.put(one_by_one())]
             contents = Manifest.of([*kept, *stored], key_count)
             encoded = contents.encode()
             reached(CrashPoint.BEFORE_SEAL, checkpoint=checkpoint_id, subtask=subtask)

@@ -90,7 +90,7 @@ class LocalStore(CheckpointStore):
                 files.disk.sync_folder(self.root / folder)
                 self._make_durable(folder)
         except BaseException:
-            for each in (name, *(each.name for each in stored)):
+            for each in (name, *(item.name for item in stored)):
                 files.discard_file(self.root / each)
             raise
         return stored

@@ -60,7 +60,7 @@ class _Open:
             yield from self._of_subtask(acknowledged)
         if self.completed is None:
             return
-        last = max((each.time_ms for each in self.acknowledged), default=self.triggered.time_ms)
+        last = max((acknowledgement.time_ms for acknowledgement in self.acknowledged), default=self.triggered.time_ms)
         yield Span("completion", last, self.completed.time_ms)
         for committed in self.committed:
             yield Span("commit", self.completed.time_ms, committed.time_ms, {SUBTASK: committed.subtask})

@@ -44,8 +44,8 @@ def verdict_on(
 ) -> Verdict:
     """Return the verdict on two whole histories, each in its order, as `Judge` takes them."""
     judge = Judge(topic, complete=complete, cuts=cuts, surely=surely, examples=examples)
-    for each in expected:
-        judge.expect(each)
+    for output in expected:
+        judge.expect(output)
     for record in found:
         judge.see(record)
     return judge.finish()

@@ -189,7 +189,7 @@ class QueryRun:
         began = time.monotonic()
         settled = [self._settle(transaction, act) for transaction in transactions]
         if act is SettleAction.COMMIT and (self._done is None or time.monotonic() - began > SLOW_COMMIT_SECONDS):
-            done = [each.committable for each in settled if each.outcome is not Outcome.LOST]
+            done = [settlement.committable for settlement in settled if settlement.outcome is not Outcome.LOST]
             close_committed(self._client, done, MARKERS_BUDGET_SECONDS)
         return settled
 

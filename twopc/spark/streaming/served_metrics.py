@@ -66,4 +66,4 @@ class ServedMetrics(Observer):
 
 
 def _count(settled: Sequence[Settled], outcome: Outcome) -> int:
-    return sum(each.outcome is outcome for each in settled)
+    return sum(settlement.outcome is outcome for settlement in settled)

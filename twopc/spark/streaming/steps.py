@@ -227,7 +227,7 @@ def _lost(decision: Decision, looked: Sequence[Settled], accepted: frozenset[str
     lost = [
         settled for settled in looked if settled.outcome is Outcome.LOST and settled.committable.name not in accepted
     ]
-    evidence = "; ".join(f"{each.committable.name}: {each.evidence}" for each in lost)
+    evidence = "; ".join(f"{settlement.committable.name}: {settlement.evidence}" for settlement in lost)
     begun = (
         f"batch {decision.batch} is decided, and {len(lost)} of its {len(looked)} transactions are lost ({evidence})"
     )
@@ -237,7 +237,7 @@ def _lost(decision: Decision, looked: Sequence[Settled], accepted: frozenset[str
         )
         error.restartable = True
         return error
-    names = ", ".join(repr(each.committable.name) for each in lost)
+    names = ", ".join(repr(settlement.committable.name) for settlement in lost)
     return TransactionLost(
         f"{begun}. Their output is missing for good, because other rows of the batch are visible, or nobody knows "
         f"whether they are. Look into the topic; to go on without them, give the sink accept_loss=[{names}], "
