@@ -309,7 +309,10 @@ class Subtask:
 
     def _figures_due(self, now: float) -> Figures | None:
         """Return all of them now and then, and in between those of what went wrong."""
-        return self._figures() if now - self._counted_at >= FIGURES_SECONDS else self._deps.record_errors.figures()
+        if now - self._counted_at >= FIGURES_SECONDS:
+            return self._figures()
+        wrong = self._deps.record_errors.figures()
+        return wrong if any(wrong.values()) else None
 
     def _figures(self) -> Figures:
         self._counted_at = self._deps.clock.monotonic()
