@@ -223,7 +223,17 @@ def cutting(made: list[Played], at: frozenset[int]) -> Map:
     return Map(value_and_cut)
 
 
-@pytest.mark.parametrize("met", ["in a merge", "at a table", "behind a state", "in a merge before a table"])
+@pytest.mark.parametrize(
+    "met",
+    [
+        "in a merge",
+        "at a table",
+        "behind a state",
+        "in a merge before a table",
+        "in a join of streams",
+        "at a table behind a window",
+    ],
+)
 @given(
     read=st.lists(
         st.tuples(st.sampled_from("ab"), st.sampled_from([b"k", b"l"]), st.integers(0, 1), st.integers(0, 9)),
@@ -248,6 +258,14 @@ def test_a_turn_that_is_cut_has_done_its_first_records_and_nothing_of_the_others
         "in a merge before a table": [
             *(*slow, C, Node("all", ("x", "y"), Merge()), table("t", "c"), looked_up("join", "all", "t")),
             *(Node("z", ("join",), cutting(made, behind)), keyed, Node(OUT, ("count",))),
+        ],
+        "in a join of streams": [
+            *(*slow, Node("join", ("x", "y"), join_streams(pair, "outer", "join", (10, 0), (Json(), Json())))),
+            Node(OUT, ("join",)),
+        ],
+        "at a table behind a window": [
+            *(*slow, Node("w", ("x",), WINDOW.operation), table("t", "y"), looked_up("join", "w.final", "t")),
+            Node(OUT, ("join",)),
         ],
         "behind a state": [
             *slow,
