@@ -151,10 +151,13 @@ def test_one_that_fails_when_it_goes_out_alone_holds_up_no_other() -> None:
         return 1 / left
 
     errors, on_error = refusing()
-    dataflow = flow(DictStore(), "left", 0, picky, on_error)
+    store = DictStore()
+    dataflow = flow(store, "left", 0, picky, on_error)
     assert fed(dataflow, ("left", 0, 1), ("left", 1, 2), ("left", 2, 50)) == [(1.0, 2)]
     assert fed(dataflow, ("left", 4, 100)) == [(0.5, 50)]
     assert len(errors) == 1
+    dataflow.write_back()
+    assert [state.name for state, _, key in store.states if key.startswith(b"k")] == ["left"], "the next took it along"
 
 
 times = st.integers(0, 60)
