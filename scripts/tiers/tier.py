@@ -56,7 +56,7 @@ TIERS = (
         "quick",
         "not broker and not spark and not drill and not simulation",
         2,
-        variables={Extent.CHANGE: {"PROPERTY_EXAMPLES": "20"}, Extent.RELEASE: {"TWOPC_EXAMPLES": "100"}},
+        variables={Extent.CHANGE: {"PROPERTY_EXAMPLES": "20"}, Extent.RELEASE: {"PROPERTY_EXAMPLES": "100"}},
     ),
     Tier(
         "simulation",

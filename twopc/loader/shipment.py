@@ -42,7 +42,7 @@ class Shipment:
 
     def unpack(self) -> None:
         """Have this process import these modules, executed anew, and none of an earlier shipment."""
-        for finder in [protocol for protocol in sys.meta_path if isinstance(protocol, _Finder)]:
+        for finder in [entry for entry in sys.meta_path if isinstance(entry, _Finder)]:
             sys.meta_path.remove(finder)
         for name, module in list(sys.modules.items()):
             if isinstance(getattr(module, "__loader__", None), _TextLoader):
@@ -116,4 +116,4 @@ class _Finder(MetaPathFinder):
 
 
 def _place() -> int:
-    return next((index for index, protocol in enumerate(sys.meta_path) if protocol is PathFinder), len(sys.meta_path))
+    return next((index for index, entry in enumerate(sys.meta_path) if entry is PathFinder), len(sys.meta_path))

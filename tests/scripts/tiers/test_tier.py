@@ -23,6 +23,11 @@ def test_a_tier_is_looked_for_in_files_that_name_its_marker(tmp_path: Path) -> N
     assert Tier("d", "drill", 1).files(tmp_path) == []
 
 
+def test_a_change_and_a_release_differ_in_the_values_of_the_same_variables() -> None:
+    names = [[set(variables) for variables in tier.variables.values()] for tier in TIERS]
+    assert all(each == of_tier[0] for of_tier in names for each in of_tier)
+
+
 @pytest.mark.parametrize(
     "marker",
     [
