@@ -1,4 +1,4 @@
-"""Durations as people write them: 500ms, 2s, 1.5m, 1h."""
+"""Durations as people write them: 500ms, 2s, 1.5m, 1h, 1d."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from datetime import timedelta
 from typing import Any
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-_WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 
 
 def duration_ms(written: Any) -> int:
@@ -17,7 +17,7 @@ def duration_ms(written: Any) -> int:
     elif isinstance(written, str) and (match := _WRITTEN.fullmatch(written.strip().lower())):
         exact = float(match[1]) * _UNITS_MS[match[2]]
     else:
-        raise ValueError(f"{written!r} is not a duration: write a number and its unit, such as 500ms, 2s, 1m or 1h")
+        raise ValueError(f"{written!r} is not a duration: write a number and its unit, such as 500ms, 2s, 1m, 1h or 1d")
     if exact != int(exact):
         raise ValueError(f"{written!r} is not a whole number of milliseconds")
     return int(exact)

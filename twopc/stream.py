@@ -313,7 +313,7 @@ class Stream:
         return Stream(self._job, str(Port(self._at, name)))
 
     def window(self, windows: Windows, *, grace: str | timedelta | None = None) -> WindowedStream:
-        """Cut the stream into windows of event time, by key; `.count`, `.reduce` or `.aggregate` follow.
+        """Cut the stream into windows of event time, by key; `.count`, `.sum` or another of its methods follows.
 
         A window closes when the stream time under its partition number has reached its end and the grace behind that, a
         duration such as "10s", nothing unless said otherwise. Where keys may come from is as with `stateful_map`; every

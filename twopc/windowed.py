@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from twopc.operators.window_step import Aggregate, Aggregation, Count, Reduce, WindowAggregate
+from twopc.operators.window_step import Aggregate, Aggregation, Collect, Count, Reduce, Sum, WindowAggregate
 from twopc.serde import Json, Serde
+from twopc.state.forms import ListOf
 from twopc.windows import Windows
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ Output = Callable[[str], "Stream"]
 
 
 class WindowedStream:
-    """The records of a stream by key and window: `count`, `reduce` or `aggregate` say what each window comes to.
+    """The records of a stream by key and window: one of the methods says what each window comes to.
 
     `name` is the operator's id, to which what is stored belongs. `state` is the serde of what a window comes to, whose
     form of it the functions see: JSON unless said otherwise.
@@ -29,6 +30,17 @@ class WindowedStream:
     def count(self, *, name: str) -> WindowedTable:
         """Count the records of each window."""
         return self._table(Count(), name, Json())
+
+    def sum(self, *, name: str, state: Serde | None = None) -> WindowedTable:
+        """Add up the values of each window, which are numbers."""
+        return self._table(Sum(), name, state)
+
+    def collect(self, *, name: str, state: Serde | None = None) -> WindowedTable:
+        """List the values of each window, in the order in which they came; `state` is the serde of one of them.
+
+        All of an open window's list is written anew with each checkpoint in which a record came to it.
+        """
+        return self._table(Collect(), name, ListOf(Json() if state is None else state))
 
     def reduce(self, function: Callable[[Any, Any], Any], *, name: str, state: Serde | None = None) -> WindowedTable:
         """Put the values of a window together: `function(so far, value)`, from its second record on.

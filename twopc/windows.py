@@ -5,7 +5,7 @@ Times are Unix milliseconds of event time. Kinds of windows, and what belongs to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,8 @@ from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 
 Duration = str | timedelta
+
+DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,40 +31,29 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Tumbling:
-    """Windows of one size, one behind the other, from multiples of the size on (Unix time): `Tumbling("1m")`."""
+class Aligned:
+    """Windows of one size whose starts have one distance, from the Unix epoch on, or `offset` behind that.
+
+    With a `timezone`, such as "Europe/Berlin", they begin when clocks there show a multiple of that distance since
+    midnight: a day has 23 or 25 hours when clocks change, an hour that they show twice is two windows, and what they
+    jump over begins as they do. Whole days are counted from a Monday on, and each begins once.
+    """
 
     size: Duration
+    offset: Duration | None = field(default=None, kw_only=True)
+    timezone: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         positive_ms(f"the size of {self}", self.size)
-
-    @property
-    def size_ms(self) -> int:
-        return duration_ms(self.size)
-
-    @property
-    def every_ms(self) -> int:
-        """The distance of the windows' starts."""
-        return self.size_ms
-
-    def __str__(self) -> str:
-        return f"Tumbling({_written(self.size)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Hopping:
-    """Windows of one size that begin at multiples of `every`, and overlap: `Hopping("5m", every="1m")`."""
-
-    size: Duration
-    every: Duration
-
-    def __post_init__(self) -> None:
-        size_ms, every_ms = (positive_ms(f"the size and every of {self}", each) for each in (self.size, self.every))
-        if every_ms > size_ms:
+        every_ms = positive_ms(f"every of {self}", self._every)
+        if every_ms > self.size_ms:
             raise ConfigurationError(
                 f"{self} leaves gaps between its windows, whose records would be in none: every is at most the size"
             )
+        if self.offset is not None and checked_ms(f"the offset of {self}", self.offset) >= every_ms:
+            raise ConfigurationError(f"{self}: an offset is less than the distance of the windows' starts")
+        if self.timezone is not None:
+            self._check_timezone(self.timezone, every_ms)
 
     @property
     def size_ms(self) -> int:
@@ -71,10 +62,64 @@ class Hopping:
     @property
     def every_ms(self) -> int:
         """The distance of the windows' starts."""
-        return duration_ms(self.every)
+        return duration_ms(self._every)
+
+    @property
+    def offset_ms(self) -> int:
+        return 0 if self.offset is None else duration_ms(self.offset)
+
+    @property
+    def _every(self) -> Duration:
+        return self.size
+
+    def _check_timezone(self, name: str, every_ms: int) -> None:
+        # It takes a while to import, and few jobs have a timezone.
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+            raise ConfigurationError(
+                f"{self}: this machine knows no timezone {name!r}: write it as in Europe/Berlin; where the system has "
+                "no timezones, pip install tzdata brings them"
+            ) from error
+        if every_ms % DAY_MS and DAY_MS % every_ms:
+            raise ConfigurationError(f"{self}: by local time windows begin at whole days, or at an even part of a day")
+        if self.size_ms % every_ms:
+            raise ConfigurationError(f"{self}: by local time the size is a multiple of every")
+
+    def _named(self, *arguments: str) -> str:
+        options = {"offset": self.offset, "timezone": self.timezone}
+        given = (f"{name}={_written(option)}" for name, option in options.items() if option is not None)
+        return f"{type(self).__name__}({', '.join((*arguments, *given))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Tumbling(Aligned):
+    """Windows of one size, one behind the other, from multiples of the size on (Unix time): `Tumbling("1m")`.
+
+    `offset` and `timezone` are as of `Aligned`: `Tumbling("1d", timezone="Europe/Berlin")`.
+    """
 
     def __str__(self) -> str:
-        return f"Hopping({_written(self.size)}, every={_written(self.every)})"
+        return self._named(_written(self.size))
+
+
+@dataclass(frozen=True, slots=True)
+class Hopping(Aligned):
+    """Windows of one size that begin at multiples of `every`, and overlap: `Hopping("5m", every="1m")`.
+
+    `offset` and `timezone` are as of `Aligned`.
+    """
+
+    every: Duration
+
+    @property
+    def _every(self) -> Duration:
+        return self.every
+
+    def __str__(self) -> str:
+        return self._named(_written(self.size), f"every={_written(self.every)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,22 @@ from hypothesis import strategies as st
 
 from tests.operators.kit import put_through
 from tests.operators.window_kit import WindowHarness, at
-from twopc import ConfigurationError, Hopping, Job, KafkaSink, KafkaSource, String, Tumbling, UserCodeError, Window
+from twopc import (
+    ConfigurationError,
+    Hopping,
+    Job,
+    KafkaSink,
+    KafkaSource,
+    Session,
+    String,
+    Tumbling,
+    UserCodeError,
+    Window,
+)
 from twopc.operators.dataflow import SinkOutput
-from twopc.operators.window_step import Aggregate, Reduce
+from twopc.operators.window_step import Aggregate, Collect, Reduce, Sum
 from twopc.record import RecordError
-from twopc.state.forms import WindowsOf
+from twopc.state.forms import ListOf, WindowsOf
 from twopc.state.layout import StateName
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore
@@ -77,6 +88,11 @@ def test_a_record_is_in_every_hopping_window_around_it() -> None:
     assert told["final"] == [("a", 0, 10, 1), ("a", 5, 15, 2), ("a", 10, 20, 1)]
 
 
+def test_a_record_is_in_no_hopping_window_that_ends_before_it() -> None:
+    told = WindowHarness(Hopping("15ms", every="10ms"), grace_ms=20).put(at(("a", 12), ("a", 15), ("a", 19)))
+    assert told["current"] == [("a", 0, 15, 1), ("a", 10, 25, 1), ("a", 10, 25, 2), ("a", 10, 25, 3)]
+
+
 def test_a_record_for_which_some_hopping_windows_are_over_is_in_the_others_and_not_late() -> None:
     told = WindowHarness(Hopping("10ms", every="5ms")).put(at(("b", 12), ("a", 7), ("b", 100)))
     assert "late" not in told
@@ -111,6 +127,34 @@ def test_aggregate_begins_with_the_initial_value_of_every_window() -> None:
         windowed = WindowHarness(TEN, Aggregate(initial, listed))
         told = windowed.put(values(("a", 1, 3), ("a", 12, 8), ("b", 3, 5), ("a", 4, 4), ("a", 99, 0)), [1, 1])
         assert told["final"] == [("a", 0, 10, [3]), ("a", 10, 20, [8])]
+
+
+def test_a_sum_is_exact_as_far_as_its_serde_goes_and_merges_sessions() -> None:
+    told = WindowHarness(TEN, Sum()).put(values(("a", 1, 3), ("b", 2, 0.5), ("a", 9, -4), ("b", 3, 1), ("a", 99, 0)))
+    assert told["final"] == [("a", 0, 10, -1), ("b", 0, 10, 1.5)]
+    told = WindowHarness(Session("5ms"), Sum(), grace_ms=10).put(values(("a", 1, 3), ("a", 9, 4), ("a", 5, 2)))
+    assert told["current"] == [("a", 1, 1, 3), ("a", 9, 9, 4), ("a", 1, 9, 9)]
+
+
+@pytest.mark.parametrize("value", ["1", True, [1], None])
+def test_what_is_no_number_is_not_added_up(value: Any) -> None:
+    with pytest.raises(UserCodeError, match=r"sum adds numbers, and this is \w+: map values to numbers first"):
+        WindowHarness(TEN, Sum()).put(values(("a", 1, 1), ("a", 2, value)))
+
+
+def test_a_window_collects_its_values_in_the_order_in_which_they_came() -> None:
+    collect: Any = {"aggregation": Collect(), "serde": ListOf(String())}
+    told = WindowHarness(TEN, **collect).put(values(("a", 9, "x"), ("b", 2, "é"), ("a", 1, "y"), ("a", 99, "z")))
+    assert told["final"] == [("a", 0, 10, ["x", "y"]), ("b", 0, 10, ["é"])]
+    told = WindowHarness(Session("5ms"), grace_ms=10, **collect).put(
+        values(("a", 9, "x"), ("a", 1, "y"), ("a", 5, "z"))
+    )
+    assert told["current"][-1] == ("a", 1, 9, ["y", "x", "z"])
+
+
+def test_a_value_that_its_serde_can_not_write_is_not_collected() -> None:
+    with pytest.raises(UserCodeError, match="can't be encoded by a list of String"):
+        WindowHarness(TEN, Collect(), serde=ListOf(String())).put(values(("a", 1, "x"), ("a", 2, 3)))
 
 
 def test_functions_see_a_value_as_its_serde_gives_it_back() -> None:

@@ -1,54 +1,65 @@
-"""Tumbling and hopping windows: they begin at multiples, whatever the records are. Held: what each comes to."""
+"""Tumbling and hopping windows: they begin at fixed times, whatever the records are. Held: what each comes to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from twopc.operators.window_kind import WINDOW_BYTES, Change, Open, refuse_other_windows
+from twopc.operators.window_starts import starts_of
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.window_values import Held, WindowValues
 from twopc.state.forms import joined_windows, windows
-from twopc.windows import Hopping, Tumbling, Window
+from twopc.windows import Aligned, Window
+
+
+class _Span(NamedTuple):
+    """One window: from its start to the time behind its last millisecond."""
+
+    start: int
+    end: int
 
 
 class AlignedWindows:
     """The windows of one step."""
 
-    def __init__(self, step: WindowAggregate, kind: Tumbling | Hopping, values: WindowValues) -> None:
-        self._step, self._values = step, values
-        self._size_ms, self._every_ms = kind.size_ms, kind.every_ms
-        self._open_ms = kind.size_ms + step.grace_ms
+    def __init__(self, step: WindowAggregate, kind: Aligned, values: WindowValues) -> None:
+        self._step, self._values, self._grace_ms = step, values, step.grace_ms
+        self._starts = starts_of(kind)
+        self._since = self._until = 0
+        self._around: list[_Span] = []
 
     def change(self, windows: Open, stamp: int, now: int, value: Any) -> Change | None:
-        add = self._values.add
-        start = stamp - stamp % self._every_ms
+        # Most records come between the same two starts as the one before.
+        if not self._since <= stamp < self._until:
+            self._move(stamp)
+        add, latest = self._values.add, now - self._grace_ms
         put = {}
-        while start > stamp - self._size_ms and start + self._open_ms > now:
+        for start, end in self._around:
+            if end <= stamp or end <= latest:
+                break
             put[start] = add(windows.get(start), value)
-            start -= self._every_ms
         return Change(put) if put else None
 
     def closes(self, start: int, held: Held) -> int:
-        return start + self._open_ms
+        return self._starts.end(start) + self._grace_ms
 
     def take_over(self, windows: Open, at: int) -> list[tuple[int, Held]]:
-        latest = at - self._open_ms
-        return [(start, windows.pop(start)) for start in sorted(windows) if start <= latest]
+        return [(start, windows.pop(start)) for start in sorted(windows) if self.closes(start, None) <= at]
 
     def window(self, start: int, held: Held) -> Window:
-        return Window(start, start + self._size_ms, self._values.shown(held))
+        return Window(start, self._starts.end(start), self._values.shown(held))
 
     def timestamp(self, start: int, held: Held) -> int:
-        return start + self._size_ms - 1
+        return self._starts.end(start) - 1
 
     def held(self, stored: list[bytes | None]) -> list[Open | None]:
         return [None if each is None else self._open(each) for each in stored]
 
     def stored(self, held: list[Open | None]) -> list[bytes | None]:
-        size_ms, stored = self._size_ms, self._values.stored
+        end, stored = self._starts.end, self._values.stored
         return [
-            None if each is None else joined_windows((at, at + size_ms, stored(each[at])) for at in sorted(each))
+            None if each is None else joined_windows((at, end(at), stored(each[at])) for at in sorted(each))
             for each in held
         ]
 
@@ -58,7 +69,16 @@ class AlignedWindows:
     def _open(self, stored: bytes) -> Open:
         taken = {}
         for start, end, value in windows(stored):
-            if end - start != self._size_ms or start % self._every_ms:
+            if self._starts.latest(start) != start or self._starts.end(start) != end:
                 refuse_other_windows(self._step, start, end)
             taken[start] = self._values.taken(value)
         return taken
+
+    def _move(self, stamp: int) -> None:
+        """Find the windows, latest first, that may hold a record between the two starts around this time."""
+        start = self._since = self._starts.latest(stamp)
+        self._until = self._starts.next(start)
+        self._around = []
+        while (end := self._starts.end(start)) > self._since:
+            self._around.append(_Span(start, end))
+            start = self._starts.latest(start - 1)

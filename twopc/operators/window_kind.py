@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 from twopc.errors import ConfigurationError
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import HeldForm
-from twopc.windows import Window
+from twopc.windows import Aligned, Window
 
 WINDOW_BYTES = 120
 """About the bytes that an open window takes at hand, with a small value."""
@@ -51,8 +51,9 @@ class WindowKind(HeldForm, Protocol):
 
 def refuse_other_windows(step: WindowAggregate, start: int, end: int) -> NoReturn:
     """Raise for an open window that is none of this kind and size."""
+    local = isinstance(step.windows, Aligned) and step.windows.timezone is not None
     raise ConfigurationError(
-        f"{step}: a window from {start} to {end} is still open from before, and is none of these: "
-        "take the kind of windows that the job had, or give the operator another name and give up what is "
-        f"open with --drop-states {step.name}"
+        f"{step}: a window from {start} to {end} is still open from before, and is none of these: take the kind of "
+        f"windows that the job had{', and the rules of its timezone (tzdata)' if local else ''}, or give the operator "
+        f"another name and give up what is open with --drop-states {step.name}"
     )

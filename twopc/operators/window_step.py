@@ -28,6 +28,26 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of the values in a window."""
+
+    operator: ClassVar[str] = "sum"
+
+    def __str__(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """The list of the values in a window, in the order in which they came."""
+
+    operator: ClassVar[str] = "collect"
+
+    def __str__(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reduce:
     """(value so far, value) -> value"""
 
@@ -59,7 +79,7 @@ class Aggregate:
         return f"{function_name(self.function)}, "
 
 
-Aggregation = Count | Reduce | Aggregate
+Aggregation = Count | Sum | Collect | Reduce | Aggregate
 
 
 @dataclass(frozen=True, slots=True)

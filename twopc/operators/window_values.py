@@ -6,9 +6,10 @@ A function sees each value as the serde gives it back, so what comes out does no
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import Any, assert_never
 
-from twopc.operators.window_step import Aggregate, Aggregation, Count, Reduce, WindowAggregate
+from twopc.operators.window_step import Aggregate, Aggregation, Collect, Count, Reduce, Sum, WindowAggregate
 from twopc.serde import Json
 
 INTEGERS = range(-(2**63), 2**64)
@@ -68,6 +69,10 @@ class WindowValues:
         match aggregation:
             case Count():
                 return _one_more
+            case Sum():
+                return self._sum
+            case Collect():
+                return lambda held, value: (held or b"") + self._held([value])
             case Reduce(function):
                 return lambda held, value: self._held(value if held is None else function(self.shown(held), value))
             case Aggregate(initial, function):
@@ -82,10 +87,19 @@ class WindowValues:
         match aggregation:
             case Count():
                 return int.__add__
+            case Sum():
+                return lambda held, other: self._held(self.shown(held) + self.shown(other))
+            case Collect():
+                return bytes.__add__
             case Reduce(function) | Aggregate(merge=function) if function is not None:
                 return lambda held, other: self._held(function(self.shown(held), self.shown(other)))
             case _:
                 return self._no_merge
+
+    def _sum(self, held: Held | None, value: Any) -> Held:
+        if isinstance(value, bool) or not isinstance(value, Number):
+            raise TypeError(f"sum adds numbers, and this is {type(value).__name__}: map values to numbers first")
+        return self._held(value if held is None else self.shown(held) + value)
 
     def _no_merge(self, held: Held, other: Held) -> Held:
         raise AssertionError(f"{self._step} has nothing that merges windows")

@@ -101,6 +101,30 @@ def test_the_open_windows_of_a_key_can_be_looked_at_and_closed_ones_are_gone() -
         assert run.state("clicks-per-minute", "/") is None
 
 
+@pytest.mark.parametrize("after", AFTER)
+def test_sums_and_lists_of_local_days_go_on_behind_a_crash(after: Moment) -> None:
+    job = Job("takings")
+    paid = job.source(KafkaSource("paid", key=String(), value=Json()), timestamp=lambda paid: paid["at_ms"])
+    days = paid.map(lambda paid: paid["cents"]).window(Tumbling("1d", timezone="Europe/Berlin"))
+    days.sum(name="by-day").final().sink(KafkaSink("takings", key=String(), value=Json()))
+    days.collect(name="slips").final().map(lambda window: window.value).sink(
+        KafkaSink("slips", key=String(), value=Json())
+    )
+    with MemoryRun(job) as run:
+        # 2026-10-25 has 25 hours there, from 22:00 UTC on.
+        midnight = 1_792_879_200_000
+        for hours, cents in ((-1, 1), (0, 250), (24, 499)):
+            run.send("paid", {"at_ms": midnight + hours * 3_600_000, "cents": cents}, "till")
+        run.checkpoint()
+        assert run.state("slips", "till") == [Window(midnight, midnight + 25 * 3_600_000, [250, 499])]
+        run.send("paid", {"at_ms": midnight + 25 * 3_600_000 - 1, "cents": 1_000}, "till")
+        run.crash(after)
+        run.advance("1s")
+        run.checkpoint()
+        assert [each["value"] for each in read(run, "takings")] == [1, 1_749]
+        assert read(run, "slips") == [[1], [250, 499, 1_000]]
+
+
 def test_time_passes_without_a_record_to_a_time_or_by_a_duration() -> None:
     with MemoryRun(per_minute(), partitions=3, parallelism=2) as run:
         for partition in range(3):
