@@ -68,7 +68,7 @@ def test_an_outage_is_said_once_and_its_end_once_over_all_clients_of_a_job(
     assert servers in away
     assert servers in back
     of_clients = [
-        line for line in text.splitlines() if "rdkafka" in line or " kafka." in line or client_log.name in line
+        line for line in text.splitlines() if "rdkafka" in line or " kafka." in line or f" {client_log.name}:" in line
     ]
     assert of_clients == []
     # Of both topics' clients, two workers and a driver: what else is said is of the job.
