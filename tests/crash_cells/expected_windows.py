@@ -38,6 +38,8 @@ class Windows:
     tell: Callable[[str, bytes, list[int]], object]
     hopping: Counter[tuple[int, bytes]] = field(default_factory=Counter)
     sessions: defaultdict[bytes, list[_Session]] = field(default_factory=lambda: defaultdict(list))
+    ended: dict[bytes, int] = field(default_factory=dict)
+    """The last record of the sessions of a key that are over."""
     times: defaultdict[bytes, list[int]] = field(default_factory=lambda: defaultdict(list))
     starts: set[tuple[int, bytes]] = field(default_factory=set)
 
@@ -58,6 +60,7 @@ class Windows:
             for each in sorted(every, key=lambda each: each.closes):
                 if each.closes <= now:
                     every.remove(each)
+                    self.ended[key] = each.last
                     self.tell("session", key, [each.start, each.count])
         self._slide(now)
 
@@ -69,7 +72,8 @@ class Windows:
             max([at, *(each.last for each in near)]),
             1 + sum(each.count for each in near),
         )
-        if near or whole.closes > now:
+        is_late = key in self.ended and at <= self.ended[key] + SESSION_GAP_MS
+        if not is_late and (near or whole.closes > now):
             self.sessions[key] = [*(each for each in every if each not in near), whole]
 
     def _slide(self, now: float) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.operators.test_windows import values
 from tests.operators.window_kit import WindowHarness, at
-from twopc import ConfigurationError, Session
+from twopc import ConfigurationError, Json, Session
 from twopc.operators.window_step import Aggregate, Reduce
+from twopc.state.forms import SessionsOf
+from twopc.state.layout import StateName
 from twopc.testing.states import DictStore
 
 TEN = Session(gap="10ms")
@@ -24,10 +28,27 @@ def test_a_session_is_over_when_stream_time_is_more_than_gap_and_grace_behind_it
     windowed = WindowHarness(TEN, grace_ms=5)
     assert "final" not in windowed.put(at(("a", 0), ("b", 15)))
     assert windowed.put(at(("b", 16)))["final"] == [("a", 0, 0, 1)]
-    assert windowed.put(at(("a", 0), ("a", 1))) == {
-        "late": [("a", 1, 0)],
-        "current": [("a", 1, 1, 1)],
+    assert windowed.put(at(("a", 0), ("a", 11)))["current"] == [("a", 11, 11, 1)]
+
+
+def test_a_record_at_most_a_gap_behind_a_session_that_is_over_is_late() -> None:
+    windowed = WindowHarness(TEN, grace_ms=5)
+    windowed.put(at(("a", 0), ("b", 16)))
+    assert windowed.put(at(("a", 1), ("a", 10), ("a", 21), ("a", 10), ("a", 11))) == {
+        "late": [("a", 1, 1), ("a", 1, 10), ("a", 1, 10)],
+        "current": [("a", 21, 21, 1), ("a", 11, 21, 2)],
     }
+
+
+def test_what_a_session_is_compared_with_is_kept_as_long_as_it_matters_and_is_no_window() -> None:
+    store = DictStore()
+    windowed = WindowHarness(TEN, store=store)
+    windowed.put(at(("a", 0), ("b", 11)))
+    assert SessionsOf(Json()).deserialize(store.states[StateName("op", "op"), 0, b"a"]) == []
+    windowed.put(at(("b", 20)))
+    assert (StateName("op", "op"), 0, b"a") in store.states
+    windowed.put(at(("b", 21)))
+    assert (StateName("op", "op"), 0, b"a") not in store.states
 
 
 def test_a_record_between_two_sessions_makes_one_of_them() -> None:
@@ -89,6 +110,15 @@ def test_what_comes_out_does_not_depend_on_batches_nor_on_restarts(
     assert told == expected == WindowHarness(TEN, grace_ms=25).put(rows, sizes)
     assert isinstance(whole.store, DictStore)
     assert store.states == whole.store.states
+
+
+@given(TIMES, st.integers(0, 30))
+def test_what_is_final_of_a_key_is_more_than_a_gap_apart(parts: list[tuple[str, int]], grace_ms: int) -> None:
+    told = WindowHarness(TEN, grace_ms=grace_ms).put(at(*parts, ("z", 10_000)))
+    for name in "ab":
+        sessions = sorted((start, end) for key, start, end, _ in told.get("final", []) if key == name)
+        assert all(later - end > 10 for (_, end), (later, _) in pairwise(sessions))
+    assert len(parts) == sum(count for *_, count in told.get("final", [])) + len(told.get("late", []))
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=30))

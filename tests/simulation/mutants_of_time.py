@@ -25,7 +25,7 @@ _on, _step, _drain = SubtaskState.on, Subtask.step, Subtask._drain
 _pop, _write_back, _put_out = TimeQueue.pop, TimeQueue.write_back, WindowOperator._put_out
 _advance, _pass_time, _numbered = WindowOperator._advance, ProcessOperator.pass_time, TimedOperators.drain
 _aligned, _session, _built = AlignedWindows.change, SessionWindows.change, AlignedWindows.__init__
-_slid, _slid_over = SlidingWindows.change, SlidingWindows.take_over
+_slid = SlidingWindows.change
 
 
 def _at_every_end(state: Any, message: Any) -> Any:
@@ -106,11 +106,15 @@ def _in_one(kind: Any, windows: Any, stamp: int, now: int, value: Any) -> Any:
     return change and Change({max(change.put): change.put[max(change.put)]})
 
 
-def _forget_over(kind: Any, windows: Any, at: int) -> Any:
-    """Take out what is over, and remember nothing of it for the windows that begin with it."""
-    over = _slid_over(kind, windows, at)
-    windows.pop(REMEMBERED, None)
-    return over
+def _forgetting(take_over: Any) -> Any:
+    """Take out what is over, and remember nothing of it."""
+
+    def changed(kind: Any, windows: Any, at: int) -> Any:
+        over = take_over(kind, windows, at)
+        windows.pop(REMEMBERED, None)
+        return over
+
+    return changed
 
 
 def _begin_none_behind(kind: Any, windows: Any, stamp: int, now: int, value: Any) -> Any:
@@ -121,7 +125,7 @@ def _begin_none_behind(kind: Any, windows: Any, stamp: int, now: int, value: Any
 
 def _without_grace(kind: Any, step: Any, windows: Any, values: Any) -> None:
     _built(kind, step, windows, values)
-    kind._open_ms = windows.size_ms
+    kind._grace_ms = 0
 
 
 def _time_stays(operator: Any, partition: Any, to: int) -> None:
@@ -279,6 +283,12 @@ MUTANTS_OF_TIME = (
         100,
     ),
     Mutant(
+        "a session begins within a gap of one that is over",
+        instead(SessionWindows, "take_over", _forgetting(SessionWindows.take_over)),
+        timed("session", drained=False),
+        100,
+    ),
+    Mutant(
         "a session stays beside the one that it has become part of",
         instead(SessionWindows, "change", _forget_joined),
         timed("session", drained=False),
@@ -286,7 +296,7 @@ MUTANTS_OF_TIME = (
     ),
     Mutant(
         "what is over is forgotten before the windows that begin with it",
-        instead(SlidingWindows, "take_over", _forget_over),
+        instead(SlidingWindows, "take_over", _forgetting(SlidingWindows.take_over)),
         timed("sliding", drained=False),
         100,
     ),

@@ -92,6 +92,8 @@ class Windowed(Operated):
     kind: str = ""
     name: str = ""
     open: dict[bytes, dict[int, tuple[int, Any]]] = field(default_factory=dict)
+    ended: dict[bytes, int] = field(default_factory=dict)
+    """The last record of the sessions that are over, as long as another may come within a gap of it."""
 
     @property
     def told_up_to(self) -> int | None:
@@ -103,9 +105,7 @@ class Windowed(Operated):
         now = self.moved(at)
         self._close(now)
         windows = self.open.setdefault(key, {})
-        changed = (
-            self._session(windows, at, now, value) if self.kind == "session" else self._in(windows, at, now, value)
-        )
+        changed = self._session(key, at, now, value) if self.kind == "session" else self._in(windows, at, now, value)
         for start in sorted(changed):
             self.tell(key, at, "current", self._shown(start, *windows[start]))
         if not changed:
@@ -115,17 +115,20 @@ class Windowed(Operated):
         closing = [self._closes(start, last) for each in self.open.values() for start, (last, _) in each.items()]
         if closing:
             self._close(self.moved(max(closing)))
+        if self.ended:
+            self._close(self.moved(max(map(_forgotten, self.ended.values()))))
 
     def states(self) -> dict[tuple[str, bytes], Any]:
         return {
             (self.name, key): [(start, self._end(start, last), held) for start, (last, held) in sorted(each.items())]
             for key, each in self.open.items()
-            if each
+            if each or key in self.ended
         }
 
     def may_wait(self, entries: dict[bytes, set[int]]) -> bool:
         """Who has open windows is looked at when the first of them closes, or before; all entries are to come."""
-        first = {
+        first = {key: _forgotten(ended) for key, ended in self.ended.items()}
+        first |= {
             key: min(self._closes(start, last) for start, (last, _) in each.items())
             for key, each in self.open.items()
             if each
@@ -143,8 +146,11 @@ class Windowed(Operated):
             windows[start] = start + size - 1, self._with(held, value)
         return changed
 
-    def _session(self, windows: dict[int, tuple[int, Any]], at: int, now: int, value: str) -> list[int]:
+    def _session(self, key: bytes, at: int, now: int, value: str) -> list[int]:
         """Make one session of a record and all those that it is near to; return its start, if it is not late."""
+        if key in self.ended and at <= self.ended[key] + GAP_MS:
+            return []
+        windows = self.open[key]
         near = [start for start, (last, _) in sorted(windows.items()) if start - GAP_MS <= at <= last + GAP_MS]
         if not near and at + GAP_MS + GRACE_MS["session"] < now:
             return []
@@ -172,6 +178,11 @@ class Windowed(Operated):
         for _, key, start in over:
             last, held = self.open[key].pop(start)
             self.tell(key, last, "final", self._shown(start, last, held))
+            if self.kind == "session":
+                self.ended[key] = last
+        for key, ended in list(self.ended.items()):
+            if not self.open[key] and _forgotten(ended) <= now:
+                del self.ended[key]
 
     def _closes(self, start: int, last: int) -> int:
         return last + 1 + GRACE_MS[self.kind] + (GAP_MS if self.kind == "session" else 0)
@@ -181,6 +192,11 @@ class Windowed(Operated):
 
     def _shown(self, start: int, last: int, held: Any) -> str:
         return f"{start}-{self._end(start, last)}={held}"
+
+
+def _forgotten(ended: int) -> int:
+    """When a record within a gap of this end is late by itself."""
+    return ended + 2 * GAP_MS + GRACE_MS["session"] + 1
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """Sessions: what comes at most a gap apart is one, and a record that comes between two makes one of them.
 
-Held of each: the time of its last record, and what it comes to.
+Held of each: the time of its last record, and what it comes to. Of those that are over, the time of the last record is
+remembered: what comes at most a gap behind that is late, so that what is final is always more than a gap apart.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
-from twopc.operators.window_kind import WINDOW_BYTES, Change, Open
+from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.window_values import Held, WindowValues
 from twopc.state.forms import joined_windows, windows
 from twopc.windows import Session, Window
 
 Span = tuple[int, Held]
+"""The time of the last record, and what the session comes to; where sessions are remembered, until when they are."""
 
 
 class SessionWindows:
@@ -28,6 +30,8 @@ class SessionWindows:
 
     def change(self, windows: Open, stamp: int, now: int, value: Any) -> Change | None:
         gap_ms = self._gap_ms
+        if REMEMBERED in windows and stamp <= windows[REMEMBERED][0] + gap_ms:
+            return None
         near = sorted(start for start, (last, _) in windows.items() if start - gap_ms <= stamp <= last + gap_ms)
         if not near:
             return Change({stamp: (stamp, self._values.add(None, value))}) if stamp + self._open_ms > now else None
@@ -37,11 +41,19 @@ class SessionWindows:
         return Change({first: (last, self._values.add(held, value))}, [start for start in near if start != first])
 
     def closes(self, start: int, held: Span) -> int:
-        return held[0] + self._open_ms
+        return int(held[1]) if start == REMEMBERED else held[0] + self._open_ms
 
     def take_over(self, windows: Open, at: int) -> list[tuple[int, Span]]:
-        over = sorted(start for start, (last, _) in windows.items() if last + self._open_ms <= at)
-        return [(start, windows.pop(start)) for start in over]
+        remembered = windows.pop(REMEMBERED, None)
+        starts = sorted(start for start, held in windows.items() if self.closes(start, held) <= at)
+        over = [(start, windows.pop(start)) for start in starts]
+        if over or remembered is not None:
+            ended: int = over[-1][1][0] if over else remembered[0]
+            # From then on a record at most a gap behind it is late by itself, where no session that is open takes it.
+            until = max(ended + self._gap_ms + self._open_ms, *(self.closes(*each) for each in windows.items()), at)
+            if until > at:
+                windows[REMEMBERED] = ended, until
+        return over
 
     def window(self, start: int, held: Span) -> Window:
         return Window(start, held[0], self._values.shown(held[1]))
@@ -52,7 +64,12 @@ class SessionWindows:
     def held(self, stored: list[bytes | None]) -> list[Open | None]:
         taken = self._values.taken
         return [
-            None if each is None else {start: (last, taken(value)) for start, last, value in windows(each)}
+            None
+            if each is None
+            else {
+                REMEMBERED if start > last else start: (last, start if start > last else taken(value))
+                for start, last, value in windows(each)
+            }
             for each in stored
         ]
 
@@ -65,4 +82,7 @@ class SessionWindows:
     def _entries(self, held: Open) -> Iterable[tuple[int, int, bytes]]:
         for start in sorted(held):
             last, value = held[start]
-            yield start, last, self._values.stored(value)
+            if start == REMEMBERED:
+                yield value, last, b""
+            else:
+                yield start, last, self._values.stored(value)

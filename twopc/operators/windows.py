@@ -236,14 +236,14 @@ class WindowOperator(TimedInstance):
             at, form, left = due
             self._cache.fetch(number, (form,))
             windows: Open = held.get(form) or {}
-            before = len(windows)
+            before, remembered = len(windows), windows.get(REMEMBERED)
             over = kind.take_over(windows, at)
             for start, entry in over:
                 whose, key = KeyOnly(row, legible(form), at), whole_key(form, left)
                 self._final.put(whose, key, kind.window(start, entry), kind.timestamp(start, entry))
             if windows:
                 closings.add(min(kind.closes(*each) for each in windows.items()), form, left)
-            if over or len(windows) != before:
+            if over or windows.get(REMEMBERED) != remembered:
                 held[form] = dirty[form] = windows or None
                 self._cache.grew(WINDOW_BYTES * (len(windows) - before))
 

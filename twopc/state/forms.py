@@ -192,13 +192,22 @@ class WindowsOf(FormOfOne):
 
 
 class SessionsOf(WindowsOf):
-    """The open sessions of a key; the end of each is the time of its last record."""
+    """The open sessions of a key; the end of each is the time of its last record.
+
+    An entry that ends before it starts is what is remembered of sessions that are over: it is no window to look at.
+    """
 
     kind = "sessions"
 
     @staticmethod
     def named(**parts: str) -> str:
         return f"sessions of {parts['of']}"
+
+    def deserialize(self, data: bytes | None) -> list[Window] | None:
+        if data is None:
+            return None
+        sessions = [session for session in windows(data) if session[0] <= session[1]]
+        return [Window(start, last, self.of.deserialize(value)) for start, last, value in sessions]
 
 
 class SlidingOf(WindowsOf):
