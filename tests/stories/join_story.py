@@ -1,0 +1,72 @@
+"""The records of a story of two inputs, and what their join tells at each of them, both as text.
+
+A record is the letter of its input and its time in milliseconds, of key k: `a10`; that is its value, too. One of
+another key is `a10:j`, one with a value `a10=x`, a tombstone `a10=`. A result is told at the record that brings it
+about: `b5 -> (a10,b5)@10` has both values and the timestamp, and `-` where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tests.operators.kit import Node, put_through
+from twopc import Json
+from twopc.operators import Dataflow, JoinTable, KeepTable
+from twopc.operators.dataflow import fail
+from twopc.operators.stream_join import join_streams
+from twopc.testing.rows import InputRow, batch_of
+from twopc.testing.states import DictStore
+
+_RECORD = re.compile(r"([a-z])(\d+)(?::(\w+))?(=(\w*))?")
+
+
+class JoinStory:
+    """A join of the inputs that two letters name."""
+
+    def __init__(self, make: Callable[[DictStore], Dataflow], store: DictStore | None = None) -> None:
+        self.store = store or DictStore()
+        self._flow = make(self.store)
+
+    def put(self, records: str) -> list[str]:
+        """Return what is told at each record; what is told by the same is in one line."""
+        lines = []
+        for record in records.split():
+            match = _RECORD.fullmatch(record)
+            assert match is not None, record
+            name, at, key, is_given, value = match.groups()
+            shown = (value or None) if is_given else f"{name}{at}"
+            row = InputRow(shown, key_=key or "k", timestamp_=int(at))
+            told = [
+                f"({','.join(each or '-' for each in values)})@{time}"
+                for output in put_through(self._flow, name, batch_of([row]))
+                for values, time in zip(output.batch.values, output.batch.timestamps, strict=True)
+            ]
+            if told:
+                lines.append(f"{record} -> {', '.join(told)}")
+        self._flow.write_back()
+        return lines
+
+
+def _pair(one: Any, other: Any) -> list[Any]:
+    return [one, other]
+
+
+def streams(how: str = "inner", grace_ms: int = 0, store: DictStore | None = None) -> JoinStory:
+    """Streams `a` and `b`, within five milliseconds."""
+    join = join_streams(_pair, how, "join", (5, grace_ms), (Json(), Json()))
+    nodes = [Node("a"), Node("b"), Node("join", ("a", "b"), join), Node("out", ("join",))]
+    return JoinStory(lambda held: Dataflow(nodes, held, fail), store)
+
+
+def table(how: Any = "left", store: DictStore | None = None) -> JoinStory:
+    """A stream `o` and a table `c`."""
+    nodes = [
+        Node("o"),
+        Node("c"),
+        Node("table", ("c",), KeepTable("table", Json())),
+        Node("join", ("o", "table"), JoinTable(_pair, "table", how)),
+        Node("out", ("join",)),
+    ]
+    return JoinStory(lambda held: Dataflow(nodes, held, fail), store)

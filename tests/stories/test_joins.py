@@ -1,0 +1,72 @@
+"""Joins of two streams within a time, and of a stream with a table: who meets whom, and who goes out alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.stories.join_story import streams, table
+
+
+class Story(NamedTuple):
+    name: str
+    records: str
+    told: list[str]
+    how: Any = "inner"
+    grace_ms: int = 0
+
+
+STREAM_STORIES = [
+    Story("bounds", "b4 b5 a10 b15 b16", ["a10 -> (a10,b5)@10", "b15 -> (a10,b15)@15"]),
+    Story("bounds, each as it comes", "a10 b4 b5 b15 b16", ["b5 -> (a10,b5)@10", "b15 -> (a10,b15)@15"]),
+    Story("duplicates", "a1=x a1=y b2=z", ["b2=z -> (x,z)@2, (y,z)@2"]),
+    Story("left, no partner", "a10 b15:j b16:j", ["b16:j -> (a10,-)@10"], "left"),
+    Story("left, with partner", "a10 b12 b30", ["b12 -> (a10,b12)@12"], "left"),
+    Story("outer", "a10 b30 a50:j", ["b30 -> (a10,-)@10", "a50:j -> (-,b30)@30"], "outer"),
+    Story("out of order within grace", "a30:j a20 b22 a36:j", ["b22 -> (a20,b22)@22"], "left", 10),
+    Story("who waits within grace goes alone behind it", "a30 a45:j a46:j", ["a46:j -> (a30,-)@30"], "left", 10),
+    # It is told at once, as in Kafka Streams: a join has no stream of what is late, so it would be lost without a word.
+    Story("late", "a30:j a20", ["a20 -> (a20,-)@20"], "left"),
+    Story("late finds nothing that was told", "a10 b19:j b15", ["b19:j -> (a10,-)@10"], "left", 3),
+    # It meets nothing, as in Kafka Streams: None is what the function sees where there is no partner.
+    Story("value None on a side", "a10= b12 a13", ["a13 -> (a13,b12)@13"]),
+]
+
+
+@pytest.mark.parametrize("story", STREAM_STORIES, ids=[story.name for story in STREAM_STORIES])
+def test_streams_within_a_time(story: Story) -> None:
+    assert streams(story.how, story.grace_ms).put(story.records) == story.told
+
+
+@pytest.mark.parametrize(
+    ("how", "records", "told"),
+    [("inner", "b12", ["b12 -> (a10,b12)@12"]), ("left", "b16:j", ["b16:j -> (a10,-)@10"])],
+)
+def test_a_restart_between_the_two_tells_of_it_once(how: str, records: str, told: list[str]) -> None:
+    before = streams(how)
+    assert before.put("a10") == []
+    after = streams(how, store=before.store)
+    assert after.put(records) == told
+    assert after.put("b40:j b60:i") == []
+
+
+TABLE_STORIES = [
+    Story("latest", "c1=Ann o2 c3=Bob o4", ["o2 -> (o2,Ann)@2", "o4 -> (o4,Bob)@4"]),
+    Story("table later, left", "o2 c3=Ann", ["o2 -> (o2,-)@2"], "left"),
+    Story("table later, inner", "o2 c3=Ann", []),
+    Story("tombstone, left", "c1=Ann c2= o3", ["o3 -> (o3,-)@3"], "left"),
+    Story("tombstone, inner", "c1=Ann c2= o3", []),
+    Story("table out of order", "c5=New c3=Old o6", ["o6 -> (o6,Old)@6"]),
+]
+
+
+@pytest.mark.parametrize("story", TABLE_STORIES, ids=[story.name for story in TABLE_STORIES])
+def test_a_stream_and_a_table(story: Story) -> None:
+    assert table(story.how).put(story.records) == story.told
+
+
+def test_a_table_is_there_behind_a_restart() -> None:
+    before = table()
+    before.put("c1=Ann")
+    assert table(store=before.store).put("o2") == ["o2 -> (o2,Ann)@2"]
