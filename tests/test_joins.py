@@ -225,7 +225,7 @@ def test_a_join_of_streams_keeps_both_sides_under_its_name() -> None:
         (lambda a, b: a.join(b, pair, within="soon", name="x"), "within of a join"),
         (lambda a, b: a.join(b, pair, within="5m", how=cast(Any, "right"), name="x"), "'inner', 'left', 'outer'"),
         (lambda a, b: a.join(b, cast(Any, 3), within="5m", name="x"), "join needs a function, not int"),
-        (lambda a, b: a.join(a.map(len), pair, within="5m", name="x"), "joins records of 'orders' with the same"),
+        (lambda a, b: a.join(a.map(len), pair, within="5m", name="x"), "joins records of 'orders' with"),
         (lambda a, b: a.join(b.map_records(replaced), pair, within="5m", name="x"), "may change the key"),
         (lambda a, b: a.join(b.table("t"), pair, within="5m"), "a table has no time"),
         (lambda a, b: a.join(b.table("t"), pair, how="outer"), "how of a join is one of 'inner', 'left'"),
@@ -236,3 +236,57 @@ def test_what_can_be_no_join_of_streams_is_refused_where_it_is_written(
 ) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(said)):
         build(*streams())
+
+
+def test_a_join_of_tables_without_a_name_has_one_of_what_both_sides_read() -> None:
+    orders, customers = streams()
+    joined = orders.table("orders-now").join(customers.table("customers"), pair)
+    job = joined.changes().sink(KafkaSink("out"))
+    assert job.definition().describe().splitlines()[-2:] == [
+        "  orders-join-in  join(pair, how='inner', name='orders-join-in')  <- orders, in",
+        "  sink-1          KafkaSink(topic=out, key=Bytes(), value=Bytes(), delivery_guarantee=exactly_once)",
+    ]
+
+
+def test_a_table_that_only_other_tables_are_joined_with_is_not_kept_by_itself() -> None:
+    orders, customers = streams()
+    kept, joined = orders.table("orders-now"), customers.table("customers")
+    kept.join(joined, pair, name="both").changes().sink(KafkaSink("out"))
+    job = orders.join(joined, pair).sink(KafkaSink("also"))
+    assert job.definition().steps.keys() == {"both", "customers", "join-2"}
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (
+            lambda one, other: one.table("t").join(other, pair),
+            "is no table of this job: a table is joined",
+        ),
+        (lambda one, other: one.table("t").join(streams()[0].table("u"), pair), "is no table of this job"),
+        (
+            lambda one, other: one.table("t").join(other.table("u"), pair, how="right"),
+            "how of a join of tables",
+        ),
+        (lambda one, other: one.table("t").join(other.table("u"), "pair"), "join needs a function"),
+        (lambda one, other: one.table("t", broadcast=True).changes(), "its changes are no stream of the job"),
+        (lambda one, other: one.table("t").join(other.table("u", broadcast=True), pair), "its changes are no stream"),
+        (
+            lambda one, other: one.table("t").join(one.table("u"), pair, name="n"),
+            "joins records of 'orders' with",
+        ),
+    ],
+)
+def test_what_can_be_no_join_of_tables_is_refused_where_it_is_written(
+    written: Callable[[Stream, Stream], Any], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(reason)):
+        written(*streams())
+
+
+def test_a_join_of_tables_that_nobody_takes_is_refused() -> None:
+    orders, customers = streams()
+    orders.table("a").join(customers.table("b"), pair, name="n")
+    job = orders.sink(KafkaSink("out"))
+    with pytest.raises(ConfigurationError, match="no stream looks into n-table"):
+        job.definition()

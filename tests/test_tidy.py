@@ -50,6 +50,9 @@ ALLOWED_WORDS = {
     # Where a record came from: part of the public API, and named so by both Kafka clients.
     "twopc/record.py": {"topic", "offset"},
     "twopc/stand_ins.py": {"topic", "offset"},
+    # What every framework calls the shift of windows.
+    "twopc/windows.py": {"offset"},
+    "twopc/operators/local_clock.py": {"utcoffset"},
     "twopc/column_rows.py": {"topic", "offset"},
     "twopc/column.py": {"topic", "offset"},
     "twopc/operators/records.py": {"topic", "offset"},

@@ -1,4 +1,4 @@
-"""A table of a job: the latest value of each key of a stream, which other streams are joined with."""
+"""A table of a job: the latest value of each key of a stream, which streams and other tables are joined with."""
 
 from __future__ import annotations
 
@@ -6,20 +6,74 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from twopc.errors import ConfigurationError
+from twopc.graph.join_name import default_join_name
 from twopc.operators import JoinBroadcast, JoinTable, KeepBroadcast, KeepTable
+from twopc.operators.stream_join import HowStreams
 from twopc.operators.table import How
+from twopc.operators.table_join import join_tables
+from twopc.serde import Json, Serde
 
 if TYPE_CHECKING:
     from twopc.job import Job
+    from twopc.stream import Stream
 
 
 class Table:
-    """The table that `stream.table(name)` returns: only a place of the job, for `other.join(table, function)`."""
+    """What `stream.table(name)` returns: streams are joined with it, `stream.join(table, function)`, and other tables.
+
+    Its latest values are kept only where a stream is joined with it.
+    """
 
     def __init__(self, job: Job, step: KeepTable | KeepBroadcast, of: str) -> None:
         self.job = job
         self.at = job.add(step, (of,), step.name)
-        self._step = step
+        self._step, self._of = step, of
+
+    def changes(self) -> Stream:
+        """Return the stream of its changes: each value that a key gets, and None, a tombstone, where it is deleted."""
+        from twopc.stream import Stream
+
+        return Stream(self.job, self._changes())
+
+    def join(
+        self,
+        other: Table,
+        function: Callable[[Any, Any], Any],
+        *,
+        how: HowStreams = "inner",
+        state: Serde | None = None,
+        name: str | None = None,
+    ) -> Table:
+        """Return the table of `function(value, other value)` by key, which changes with each change of either side.
+
+        A key is in it where both tables have it, with `how="left"` where this one has, with "outer" where either has;
+        what a side has not is None. Where a key is in it no longer, `changes()` has a tombstone.
+
+        Both sides are kept in checkpoints under `name`, encoded by their own serdes; without a name it is made of what
+        they read, such as topics: `users-join-addresses`. The values of the new table are encoded by the serde `state`
+        (JSON unless said otherwise), where a stream is joined with it. Where keys may come from is as with a stream
+        that is joined with a table.
+        """
+        if not isinstance(other, Table) or other.job is not self.job:
+            raise ConfigurationError(
+                f"job {self.job.name!r}: {other!r} is no table of this job: a table is joined with another one, and a "
+                "stream with a table, stream.join(table, function)"
+            )
+        sides = self._changes(), other._changes()
+        name = name or default_join_name(self.job.operators, *sides)
+        step = join_tables(function, how, name, (self._step.state, other._step.state))
+        joined = self.job.add(step, sides)
+        return Table(self.job, KeepTable(f"{step.name}-table", Json() if state is None else state), joined)
+
+    def _changes(self) -> str:
+        """Return where its changes come from, which somebody takes."""
+        if isinstance(self._step, KeepBroadcast):
+            raise ConfigurationError(
+                f"job {self.job.name!r}: {self._step} is read by every subtask for itself, so its changes are no "
+                "stream of the job: make it a table by key, table(name)"
+            )
+        self.job.leave_out_unused(self.at)
+        return self._of
 
     def joined(
         self, function: Callable[[Any, Any], Any], how: How, key: Callable[[Any], Any] | None

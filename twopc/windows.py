@@ -65,7 +65,7 @@ class Aligned:
         return duration_ms(self._every)
 
     @property
-    def offset_ms(self) -> int:
+    def shift_ms(self) -> int:
         return 0 if self.offset is None else duration_ms(self.offset)
 
     @property

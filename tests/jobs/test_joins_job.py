@@ -32,9 +32,15 @@ def enriched(order, customer):
 def near(order, change):
     return [order["at"], None if change is None else change["at"]]
 
+def both(order, customer):
+    return [None if order is None else order["at"], None if customer is None else customer["at"]]
+
 slow = orders.map(slowly)
-slow.join(customers.table("customers"), enriched, how="left").sink(KafkaSink(f"{name}-out", value=Json()))
+known = customers.table("customers")
+slow.join(known, enriched, how="left").sink(KafkaSink(f"{name}-out", value=Json()))
 slow.join(customers, near, how="left", within="100ms", name="near").sink(KafkaSink(f"{name}-near", value=Json()))
+last = slow.table("last").join(known, both, how="outer", name="both")
+last.changes().sink(KafkaSink(f"{name}-both", value=Json()))
 """
 
 
@@ -43,7 +49,7 @@ def test_every_order_meets_the_customer_of_its_time_through_kills(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name = topic()
-    for suffix in ("orders", "customers", "out", "near"):
+    for suffix in ("orders", "customers", "out", "near", "both"):
         create_topic(broker.bootstrap_servers, f"{name}-{suffix}", PARTITIONS)
     dice = random.Random(17)
     # Times are of one kind of number each, so that no two are equal.
@@ -68,6 +74,14 @@ def test_every_order_meets_the_customer_of_its_time_through_kills(
     assert sorted((each["at"], each["name"]) for each in found) == expected
     pairs = [json.loads(record.value or b"") for record in read_topic(broker.bootstrap_servers, f"{name}-near")]
     assert sorted(map(str, pairs)) == sorted(map(str, near(orders, changes)))
+    of_both: dict[int, list[list[int | None]]] = {key: [[None, None]] for key in range(KEYS)}
+    for at, key in sorted([*orders, *changes]):
+        order, change = of_both[key][-1]
+        of_both[key].append([order, at] if at % 2 else [at, change])
+    told = read_topic(broker.bootstrap_servers, f"{name}-both")
+    for key, expected_of_key in of_both.items():
+        found_of_key = [json.loads(record.value or b"") for record in told if record.key == b"k%d" % key]
+        assert found_of_key == expected_of_key[1:]
 
 
 def near(orders: list[tuple[int, int]], changes: list[tuple[int, int]]) -> list[list[int | None]]:
@@ -88,7 +102,7 @@ def test_topics_of_different_partition_counts_are_refused_by_name_at_the_start(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name = topic()
-    for suffix, partitions in (("orders", 4), ("customers", 3), ("out", 1), ("near", 1)):
+    for suffix, partitions in (("orders", 4), ("customers", 3), ("out", 1), ("near", 1), ("both", 1)):
         create_topic(broker.bootstrap_servers, f"{name}-{suffix}", partitions)
     refused = SlowJob(broker.bootstrap_servers, name, tmp_path, JOB).run()
     assert refused.code == 2

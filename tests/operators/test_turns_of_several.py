@@ -28,6 +28,7 @@ from twopc.operators import (
 from twopc.operators.dataflow import SinkOutput
 from twopc.operators.meeting_points import meeting_points
 from twopc.operators.stream_join import join_streams
+from twopc.operators.table_join import join_tables
 from twopc.operators.window_step import Count
 from twopc.record import Batch, RecordError
 from twopc.testing.rows import InputRow, batch_of
@@ -103,6 +104,11 @@ GRAPHS: dict[str, list[Node]] = {
     "two streams": [
         *(A, B, Node("join", ("a", "b"), join_streams(pair, "outer", "join", (10, 0), (Json(), Json())))),
         *(Node("map", ("join",), Map(str)), Node(OUT, ("map",))),
+    ],
+    "two tables that become one": [
+        *(A, B, C, Node("u", ("a", "b"), join_tables(pair, "outer", "u", (Json(), Json()))), table("t", "u")),
+        *(looked_up("k", "c", "t"), Node("list", ("u",), Map(str)), Node("count", ("list",), COUNT)),
+        *(Node("all", ("k", "count"), Merge()), Node(OUT, ("all",))),
     ],
     "a join of streams before a table": [
         *(A, B, C, Node("j", ("a", "b"), join_streams(pair, "outer", "j", (10, 0), (Json(), Json())))),

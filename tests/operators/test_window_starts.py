@@ -169,7 +169,7 @@ def test_windows_by_local_time_begin_where_clocks_show_it(zone: str, minute: int
     kind = Tumbling(size, offset=f"{offset}m", timezone=zone)
     stamp = minute * MINUTE_MS
     margin = 3 * kind.size_ms + 24 * HOUR_MS
-    around = list(starts_by_minutes(zone, kind.every_ms, kind.offset_ms, stamp - margin, stamp + margin))
+    around = list(starts_by_minutes(zone, kind.every_ms, kind.shift_ms, stamp - margin, stamp + margin))
     index = sum(start <= stamp for start in around)
     assert window(kind, stamp) == (around[index - 1], around[index])
 

@@ -16,6 +16,7 @@ from twopc import Json
 from twopc.operators import Dataflow, JoinTable, KeepTable
 from twopc.operators.dataflow import fail
 from twopc.operators.stream_join import join_streams
+from twopc.operators.table_join import join_tables
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore
 
@@ -39,7 +40,7 @@ class JoinStory:
             shown = (value or None) if is_given else f"{name}{at}"
             row = InputRow(shown, key_=key or "k", timestamp_=int(at))
             told = [
-                f"({','.join(each or '-' for each in values)})@{time}"
+                f"{_shown(values)}@{time}"
                 for output in put_through(self._flow, name, batch_of([row]))
                 for values, time in zip(output.batch.values, output.batch.timestamps, strict=True)
             ]
@@ -47,6 +48,10 @@ class JoinStory:
                 lines.append(f"{record} -> {', '.join(told)}")
         self._flow.write_back()
         return lines
+
+
+def _shown(values: list[str | None] | str | None) -> str:
+    return f"({','.join(each or '-' for each in values)})" if isinstance(values, list) else str(values)
 
 
 def _pair(one: Any, other: Any) -> list[Any]:
@@ -58,6 +63,13 @@ def streams(how: str = "inner", grace_ms: int = 0, store: DictStore | None = Non
     join = join_streams(_pair, how, "join", (5, grace_ms), (Json(), Json()))
     nodes = [Node("a"), Node("b"), Node("join", ("a", "b"), join), Node("out", ("join",))]
     return JoinStory(lambda held: Dataflow(nodes, held, fail), store)
+
+
+def tables(how: str) -> JoinStory:
+    """Tables `l` and `r`."""
+    join = join_tables(lambda left, right: (left or "-") + (right or "-"), how, "join", (Json(), Json()))
+    nodes = [Node("l"), Node("r"), Node("join", ("l", "r"), join), Node("out", ("join",))]
+    return JoinStory(lambda held: Dataflow(nodes, held, fail))
 
 
 def table(how: Any = "left", store: DictStore | None = None) -> JoinStory:

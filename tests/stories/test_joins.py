@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.stories.join_story import streams, table
+from tests.stories.join_story import streams, table, tables
 
 
 class Story(NamedTuple):
@@ -70,3 +70,23 @@ def test_a_table_is_there_behind_a_restart() -> None:
     before = table()
     before.put("c1=Ann")
     assert table(store=before.store).put("o2") == ["o2 -> (o2,Ann)@2"]
+
+
+STEPS = "l1= r2= l3=A r4=a l5=B r6=b l7= r8= l9=C r10=c r11= l12= r13= r14=d l15=D"
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("inner", "4 Aa, 5 Ba, 6 Bb, 7 None, 10 Cc, 11 None, 15 Dd"),
+        ("left", "3 A-, 4 Aa, 5 Ba, 6 Bb, 7 None, 9 C-, 10 Cc, 11 C-, 12 None, 15 Dd"),
+        ("outer", "3 A-, 4 Aa, 5 Ba, 6 Bb, 7 -b, 8 None, 9 C-, 10 Cc, 11 C-, 12 None, 14 -d, 15 Dd"),
+    ],
+)
+def test_two_tables(how: str, told: str) -> None:
+    found = [line.split(" -> ")[1].split("@") for line in tables(how).put(STEPS)]
+    assert ", ".join(f"{at} {value}" for value, at in found) == told
+
+
+def test_a_tombstone_for_nothing_changes_no_join_of_tables() -> None:
+    assert tables("inner").put("r1=d l2=") == []

@@ -11,6 +11,7 @@ from twopc.graph.definition import JobDefinition
 from twopc.graph.operator import FAIL, Operation, Operator
 from twopc.graph.rules import refuse_what_cannot_be
 from twopc.operators.step import Step
+from twopc.port import Port
 from twopc.protocol.ids import checked_name
 from twopc.sink import Sink
 from twopc.source import Source
@@ -23,6 +24,7 @@ class GraphBuilder:
         self.name = checked_name("job name", name)
         self.operators: tuple[Operator, ...] = ()
         self._kinds: Counter[str] = Counter()
+        self._needless: set[str] = set()
 
     def add(
         self, what: Operation, inputs: tuple[str, ...] = (), name: str | None = None, on_error: ErrorPolicy = FAIL
@@ -47,22 +49,28 @@ class GraphBuilder:
         self.operators = operators
         return operator.id
 
+    def leave_out_unused(self, operator: str) -> None:
+        """Let the job do without this operator where it is nobody's input; else that is refused."""
+        self._needless.add(operator)
+
     def definition(self) -> JobDefinition:
         """Return the complete job, with its sinks of dead letters; raise ConfigurationError for what is missing."""
-        read_back = {operator.behind for operator in self.operators}
+        used = {Port.parse(before).operator for operator in self.operators for before in operator.inputs}
+        known = [operator for operator in self.operators if operator.id in used or operator.id not in self._needless]
+        read_back = {operator.behind for operator in known}
         sinks = [
             operator.operation
-            for operator in self.operators
+            for operator in known
             if isinstance(operator.operation, Sink) and operator.id not in read_back
         ]
         operators = tuple(
             replace(operator, operation=operator.operation.beside(sinks))
             if isinstance(operator.operation, Sink) and operator.id in read_back
             else operator
-            for operator in self.operators
+            for operator in known
         )
         first: dict[str, ErrorPolicy] = {}
-        for policy in (operator.on_error for operator in self.operators):
+        for policy in (operator.on_error for operator in known):
             if policy.sink_id is None:
                 continue
             policy.check_beside(first.setdefault(policy.sink_id, policy))

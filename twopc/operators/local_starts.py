@@ -32,7 +32,7 @@ class _DayStarts:
     """Whole days: each begins when clocks show its beginning, or what is behind that, for the first time."""
 
     def __init__(self, kind: Aligned, clock: LocalClock) -> None:
-        self._every_ms, self._offset_ms, self._clock = kind.every_ms, MONDAY_MS + kind.offset_ms, clock
+        self._every_ms, self._shift_ms, self._clock = kind.every_ms, MONDAY_MS + kind.shift_ms, clock
         self._steps = kind.size_ms // kind.every_ms
 
     def latest(self, at: int) -> int:
@@ -45,19 +45,19 @@ class _DayStarts:
         return self._start(self._number(start) + self._steps)
 
     def _number(self, at: int) -> int:
-        number = (at + self._clock.ahead(at) - self._offset_ms) // self._every_ms
+        number = (at + self._clock.ahead(at) - self._shift_ms) // self._every_ms
         # Clocks that go back over midnight show the day before once more.
         return number + 1 if self._start(number + 1) <= at else number
 
     def _start(self, number: int) -> int:
-        return self._clock.first(number * self._every_ms + self._offset_ms)
+        return self._clock.first(number * self._every_ms + self._shift_ms)
 
 
 class _HourStarts:
     """Parts of a day: one begins whenever clocks show its beginning, or jump over it."""
 
     def __init__(self, kind: Aligned, clock: LocalClock) -> None:
-        self._every_ms, self._offset_ms, self._clock = kind.every_ms, kind.offset_ms, clock
+        self._every_ms, self._shift_ms, self._clock = kind.every_ms, kind.shift_ms, clock
         self._steps = kind.size_ms // kind.every_ms
 
     def latest(self, at: int) -> int:
@@ -84,4 +84,4 @@ class _HourStarts:
 
     def _behind(self, shown: int) -> int:
         """Return how far this local time is behind the last multiple."""
-        return (shown - self._offset_ms) % self._every_ms
+        return (shown - self._shift_ms) % self._every_ms

@@ -8,22 +8,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any, Literal, get_args
 
-from twopc.column import Over
 from twopc.errors import ConfigurationError
 from twopc.operators.functions import function_name
-from twopc.operators.instance import OperatorContext
-from twopc.operators.process import ProcessOperator
-from twopc.operators.process_step import Process
-from twopc.operators.result import Result, Work
-from twopc.operators.step import InputPort
+from twopc.operators.sided import SidedJoin, SidedProcessor
 from twopc.operators.waiting_records import BoundWaitingRecords, WaitingRecords
-from twopc.processor import Context, Processor
-from twopc.record import Batch, Record
+from twopc.processor import Context
+from twopc.record import Record
 from twopc.serde import Serde
 from twopc.state.forms import Waiting, WaitingOf
 
@@ -31,13 +25,8 @@ HowStreams = Literal["inner", "left", "outer"]
 """Whose records go out alone, where nothing of the other side met them: nobody's, this stream's, or those of both."""
 
 
-class StreamJoin(Processor):
-    """`left` and `right` are declared by a class of the join's own, with its serdes.
-
-    `are_right` says of each record that comes whether it is of the right side.
-    """
-
-    are_right: Iterator[bool]
+class StreamJoin(SidedProcessor):
+    """`left` and `right` are declared by a class of the join's own, with its serdes."""
 
     left: BoundWaitingRecords
     right: BoundWaitingRecords
@@ -88,47 +77,14 @@ class StreamJoin(Processor):
 
 
 @dataclass(frozen=True, slots=True)
-class JoinStreams(Process):
+class JoinStreams(SidedJoin):
     """(value of the one, value of the other) -> value; the key stays as it is"""
 
     processor: StreamJoin
-    keeps_key: bool = True
-    operator = "join"
-    ports = (InputPort("left"), InputPort("right"))
-    ports_together = True
-    checks_keys = False
-
-    def open(self, context: OperatorContext) -> ProcessOperator:
-        return StreamJoinOperator(self, context)
 
     def __str__(self) -> str:
         join = self.processor
         return f"join({function_name(join.function)}, how={join.how!r}, within={join.within_ms}ms, name={self.name!r})"
-
-
-class StreamJoinOperator(ProcessOperator):
-    """One join of two streams on one subtask."""
-
-    @property
-    def ports(self) -> Sequence[Work]:
-        return (self._left, self._right)
-
-    def together(self, numbers: Sequence[int]) -> Work:
-        def both(batch: Batch, over: Over) -> Result:
-            return self._of_sides(batch, over, map(bool, numbers[len(numbers) - len(batch) :]))
-
-        return both
-
-    def _left(self, batch: Batch, over: Over) -> Result:
-        return self._of_sides(batch, over, repeat(False))
-
-    def _right(self, batch: Batch, over: Over) -> Result:
-        return self._of_sides(batch, over, repeat(True))
-
-    def _of_sides(self, batch: Batch, over: Over, are_right: Iterator[bool]) -> Result:
-        assert isinstance(self.processor, StreamJoin)
-        self.processor.are_right = are_right
-        return self.process(batch, over)
 
 
 def join_streams(

@@ -34,10 +34,10 @@ class _UnixStarts:
     """Multiples in Unix time."""
 
     def __init__(self, kind: Aligned) -> None:
-        self._size_ms, self._every_ms, self._offset_ms = kind.size_ms, kind.every_ms, kind.offset_ms
+        self._size_ms, self._every_ms, self._shift_ms = kind.size_ms, kind.every_ms, kind.shift_ms
 
     def latest(self, at: int) -> int:
-        return at - (at - self._offset_ms) % self._every_ms
+        return at - (at - self._shift_ms) % self._every_ms
 
     def next(self, start: int) -> int:
         return start + self._every_ms

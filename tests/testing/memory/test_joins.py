@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from twopc import Job, Json, KafkaSink, KafkaSource
+from tests.testing.memory.test_crashes import AFTER
+from twopc import Job, Json, KafkaSink, KafkaSource, String
 from twopc.testing import MemoryRun
+from twopc.testing.memory.run import Moment
 
 
 def enriched(order: Any, customer: Any) -> Any:
@@ -63,6 +65,33 @@ def test_what_was_sent_together_meets_in_the_order_of_event_time() -> None:
         run.send("customers", {"name": "first"}, b"b", timestamp=42)
         run.checkpoint()
         assert names(run) == [(0, None), (1, None), (2, "second")]
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_a_table_of_two_tables_goes_on_behind_a_crash_and_is_looked_into(after: Moment) -> None:
+    job = Job("profiles")
+    users, places, clicks = (
+        job.source(KafkaSource(topic, key=String(), value=Json())) for topic in ("users", "places", "clicks")
+    )
+    profiles = users.table("users").join(places.table("places"), lambda user, place: f"{user} of {place}", name="live")
+    profiles.changes().sink(KafkaSink("profiles", key=String(), value=Json()))
+    clicks.join(profiles, lambda click, profile: f"{click} by {profile}").sink(KafkaSink("out", value=Json()))
+    kept = {str(state) for state in job.definition().state_serdes}
+    assert kept >= {"live/left", "live/right", "live-table"}
+    assert not kept & {"users", "places"}
+    with MemoryRun(job) as run:
+        run.send("users", "ann", "a", timestamp=1)
+        run.send("places", "york", "a", timestamp=2)
+        run.checkpoint()
+        run.send("places", "rome", "a", timestamp=3)
+        run.send("clicks", "one", "a", timestamp=4)
+        run.crash(after)
+        run.checkpoint()
+        run.send("users", None, "a", timestamp=5)
+        run.send("clicks", "two", "a", timestamp=6)
+        run.checkpoint()
+        assert [record.value for record in run.read("profiles")] == ["ann of york", "ann of rome", None]
+        assert [record.value for record in run.read("out")] == ["one by ann of rome"]
 
 
 def test_of_records_of_one_time_the_tables_goes_first() -> None:
