@@ -290,3 +290,23 @@ def test_a_join_of_tables_that_nobody_takes_is_refused() -> None:
     job = orders.sink(KafkaSink("out"))
     with pytest.raises(ConfigurationError, match="no stream looks into n-table"):
         job.definition()
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (lambda one, other: one.join_as_of(other, pair, keep="1h"), "is no table of this job: join_as_of needs one"),
+        (lambda one, other: one.join_as_of(other.table("t"), pair, keep="long"), "keep of join_as_of: 'long' is not a"),
+        (lambda one, other: one.join_as_of(other.table("t"), pair, keep="1h", how="outer"), "how of join_as_of is one"),
+        (lambda one, other: one.join_as_of(other.table("t"), None, keep="1h"), "join_as_of needs a function"),
+        (
+            lambda one, other: one.join_as_of(other.table("t", broadcast=True), pair, keep="1h"),
+            "are no stream of the job",
+        ),
+    ],
+)
+def test_what_can_be_no_join_as_of_a_time_is_refused_where_it_is_written(
+    written: Callable[[Stream, Stream], Any], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(reason)):
+        written(*streams())

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from twopc.graph import JobDefinition
-from twopc.operators import AssignTimestamps, KeepTable
+from twopc.operators import AssignTimestamps
+from twopc.operators.step import Step
+from twopc.port import Port
 
 
 def source_groups(definition: JobDefinition) -> tuple[tuple[str, ...], ...]:
@@ -22,8 +24,14 @@ def source_groups(definition: JobDefinition) -> tuple[tuple[str, ...], ...]:
     for sources in (*definition.keyed_inputs.values(), *timed):
         met = set(sources).union(*(each for each in together if not each.isdisjoint(sources)))
         together = [*(each for each in together if each.isdisjoint(sources)), met]
-    tables = [key for key, step in definition.steps.items() if isinstance(step, KeepTable)]
-    tabled = {source for table in tables for source in definition.sources_before(table)}
+    earlier = [
+        Port.parse(before).operator
+        for operator in definition.operators
+        if isinstance(operator.operation, Step)
+        for port, before in zip(operator.operation.ports, operator.inputs, strict=True)
+        if port.name in operator.operation.earlier_ports
+    ]
+    tabled = {source for before in earlier for source in (before, *definition.sources_before(before))}
     in_order = sorted(definition.sources, key=lambda source: source not in tabled)
     alone = {sources[0] for sources in timed if len(sources) == 1 and len(definition.sources[sources[0]].inputs) != 1}
     groups = [each for each in together if len(each) > 1 or each <= alone]

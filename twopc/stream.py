@@ -298,6 +298,30 @@ class Stream:
         step = other.joined(function, cast(How, how), key)
         return Stream(self._job, self._job.add(step, (self._at, other.at), name))
 
+    def join_as_of(
+        self,
+        table: Table,
+        function: Callable[[Any, Any], Any],
+        *,
+        keep: str | timedelta,
+        how: How = "inner",
+        name: str | None = None,
+    ) -> Stream:
+        """Replace each value by `function(value, other value)`, for what a table had for its key at its event time.
+
+        A row of the table changes at the time of each record that the table is made of. Its versions are kept in
+        checkpoints, under `name`, for records that come at most `keep` behind the stream time; one that is further
+        behind goes wrong. A record does not wait for versions: one that comes later is met by records that come behind
+        it. Without a match, `how` and what keys must be are as of `join`; without a name, it is made of the inputs of
+        both sides.
+        """
+        if not isinstance(table, Table) or table.job is not self._job:
+            raise ConfigurationError(
+                f"job {self._job.name!r}: {table!r} is no table of this job: join_as_of needs one, stream.table(name)"
+            )
+        keep_ms = checked_ms("keep of join_as_of", keep)
+        return Stream(self._job, table.joined_as_of(self._at, function, keep_ms, how, name))
+
     def side_output(self, name: str) -> Stream:
         """Return the stream of what the processor before it puts out with `context.output(name, record)`."""
         made_by = next((operator.operation for operator in self._job.operators if operator.id == self._at), None)

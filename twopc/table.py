@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twopc.errors import ConfigurationError
 from twopc.graph.join_name import default_join_name
 from twopc.operators import JoinBroadcast, JoinTable, KeepBroadcast, KeepTable
+from twopc.operators.as_of_join import join_as_of
 from twopc.operators.stream_join import HowStreams
 from twopc.operators.table import How
 from twopc.operators.table_join import join_tables
@@ -74,6 +75,14 @@ class Table:
             )
         self.job.leave_out_unused(self.at)
         return self._of
+
+    def joined_as_of(
+        self, stream: str, function: Callable[[Any, Any], Any], keep_ms: int, how: How, name: str | None
+    ) -> str:
+        """Add what joins a stream with this table as of each record's time; return its id."""
+        sides = stream, self._changes()
+        name = name or default_join_name(self.job.operators, *sides)
+        return self.job.add(join_as_of(function, how, name, keep_ms, self._step.state), sides)
 
     def joined(
         self, function: Callable[[Any, Any], Any], how: How, key: Callable[[Any], Any] | None

@@ -25,6 +25,7 @@ from twopc.operators import (
     Turn,
     WindowAggregate,
 )
+from twopc.operators.as_of_join import join_as_of
 from twopc.operators.dataflow import SinkOutput
 from twopc.operators.meeting_points import meeting_points
 from twopc.operators.stream_join import join_streams
@@ -104,6 +105,10 @@ GRAPHS: dict[str, list[Node]] = {
     "two streams": [
         *(A, B, Node("join", ("a", "b"), join_streams(pair, "outer", "join", (10, 0), (Json(), Json())))),
         *(Node("map", ("join",), Map(str)), Node(OUT, ("map",))),
+    ],
+    "a table as of the time of a record": [
+        *(A, B, Node("j", ("a", "b"), join_as_of(pair, "left", "j", 6, Json()))),
+        *(Node("map", ("j",), Map(str)), Node(OUT, ("map",))),
     ],
     "two tables that become one": [
         *(A, B, C, Node("u", ("a", "b"), join_tables(pair, "outer", "u", (Json(), Json()))), table("t", "u")),

@@ -14,7 +14,8 @@ from typing import Any
 from tests.operators.kit import Node, put_through
 from twopc import Json
 from twopc.operators import Dataflow, JoinTable, KeepTable
-from twopc.operators.dataflow import fail
+from twopc.operators.as_of_join import join_as_of
+from twopc.operators.dataflow import OnError, fail
 from twopc.operators.stream_join import join_streams
 from twopc.operators.table_join import join_tables
 from twopc.testing.rows import InputRow, batch_of
@@ -63,6 +64,13 @@ def streams(how: str = "inner", grace_ms: int = 0, store: DictStore | None = Non
     join = join_streams(_pair, how, "join", (5, grace_ms), (Json(), Json()))
     nodes = [Node("a"), Node("b"), Node("join", ("a", "b"), join), Node("out", ("join",))]
     return JoinStory(lambda held: Dataflow(nodes, held, fail), store)
+
+
+def as_of(keep_ms: int, how: str = "left", store: DictStore | None = None, on_error: OnError = fail) -> JoinStory:
+    """A stream `o` and a table `c`, as of the time of what comes in the stream."""
+    join = join_as_of(_pair, how, "join", keep_ms, Json())
+    nodes = [Node("o"), Node("c"), Node("join", ("o", "c"), join), Node("out", ("join",))]
+    return JoinStory(lambda held: Dataflow(nodes, held, on_error), store)
 
 
 def tables(how: str) -> JoinStory:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.stories.join_story import streams, table, tables
+from tests.stories.join_story import as_of, streams, table, tables
+from twopc import Json, UserCodeError
+from twopc.state.forms import VersionOf
 
 
 class Story(NamedTuple):
@@ -90,3 +94,70 @@ def test_two_tables(how: str, told: str) -> None:
 
 def test_a_tombstone_for_nothing_changes_no_join_of_tables() -> None:
     assert tables("inner").put("r1=d l2=") == []
+
+
+class AsOf(NamedTuple):
+    name: str
+    records: str
+    told: list[str]
+    keep_ms: int = 50
+    how: str = "left"
+
+
+AS_OF_STORIES = [
+    AsOf("versions", "c1=v1 c5=v5 o3 o5 o7", ["o3 -> (o3,v1)@3", "o5 -> (o5,v5)@5", "o7 -> (o7,v5)@7"]),
+    AsOf("valid at the horizon", "c0=v0 c100=v100 o60", ["o60 -> (o60,v0)@60"]),
+    AsOf("tombstone is a version", "c1=v1 c4= o5 o3", ["o5 -> (o5,-)@5", "o3 -> (o3,v1)@3"], 10),
+    AsOf("of one time the last counts", "c1=v1 c1=v2 o1", ["o1 -> (o1,v2)@1"]),
+    AsOf("before the first version", "c5=v5 o4", ["o4 -> (o4,-)@4"]),
+    AsOf("inner, before the first version", "c5=v5 o4 o5", ["o5 -> (o5,v5)@5"], how="inner"),
+    AsOf("a version of before that comes later", "c5=v5 c3=v3 o4 o6", ["o4 -> (o4,v3)@4", "o6 -> (o6,v5)@6"]),
+    AsOf("a record does not wait", "o2 c1=v1 o3", ["o2 -> (o2,-)@2", "o3 -> (o3,v1)@3"]),
+]
+
+
+@pytest.mark.parametrize("story", AS_OF_STORIES, ids=[story.name for story in AS_OF_STORIES])
+def test_a_stream_and_a_table_as_of_its_time(story: AsOf) -> None:
+    assert as_of(story.keep_ms, story.how).put(story.records) == story.told
+
+
+def test_what_is_further_behind_than_versions_are_kept_goes_wrong() -> None:
+    story = as_of(50)
+    story.put("c0=v0 c100=v100")
+    with pytest.raises(UserCodeError, match=r"60 ms behind the stream time, and versions .* are kept for 50 ms"):
+        story.put("o40")
+
+
+def test_versions_are_there_behind_a_restart() -> None:
+    before = as_of(50)
+    before.put("c1=v1 c5=v5")
+    assert as_of(50, store=before.store).put("o3") == ["o3 -> (o3,v1)@3"]
+
+
+@pytest.mark.parametrize(("records", "kept"), [("c0=a c10=b c70:j=z", ["b"]), ("c0=a c10= c70:j=z", [])])
+def test_what_no_record_can_meet_any_more_is_not_kept(records: str, kept: list[str]) -> None:
+    story = as_of(50)
+    story.put(records)
+    form = VersionOf(Json())
+    of_key = [data for (state, _, key), data in story.store.states.items() if state.name == "versions" and b"k" in key]
+    assert [version.value for version in map(form.deserialize, of_key) if version is not None] == kept
+
+
+PARTS = st.lists(st.tuples(st.sampled_from("oc"), st.integers(0, 60), st.sampled_from(["=x", "=y", "="])), max_size=30)
+
+
+@given(PARTS, st.integers(0, 30))
+def test_each_record_meets_the_last_version_of_its_time_that_has_come(
+    parts: list[tuple[str, int, str]], keep_ms: int
+) -> None:
+    versions: list[tuple[int, int, str]] = []
+    expected, now = [], 0
+    records = [f"{name}{at}{'' if name == 'o' else value}" for name, at, value in parts]
+    for number, (name, at, value) in enumerate(parts):
+        now = max(now, at)
+        if name == "c":
+            versions.append((at, number, value[1:]))
+        elif at >= now - keep_ms:
+            found = max((version for version in versions if version[0] <= at), default=(0, 0, ""))[2]
+            expected.append(f"o{at} -> (o{at},{found or '-'})@{at}")
+    assert as_of(keep_ms, on_error=lambda source, error: []).put(" ".join(records)) == expected

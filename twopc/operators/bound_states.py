@@ -7,6 +7,7 @@ from typing import Any
 from twopc.errors import ConfigurationError
 from twopc.operators.bound_entries import BoundListState, BoundMapState
 from twopc.operators.bound_state import BoundState, Call, decoded, encoded
+from twopc.operators.versions import BoundVersions, Versions
 from twopc.operators.waiting_records import BoundWaitingRecords, WaitingRecords
 from twopc.operators.write_back_cache import WriteBackCache
 from twopc.processor import ListState, MapState, State, ValueState
@@ -36,6 +37,8 @@ def bound(declared: State, cache: WriteBackCache, call: Call) -> BoundState:
             return BoundValueState(declared, cache, call)
         case WaitingRecords():
             return BoundWaitingRecords(declared, cache, call)
+        case Versions():
+            return BoundVersions(declared, cache, call)
         case ListState():
             return BoundListState(declared, cache, call)
         case MapState():

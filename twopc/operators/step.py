@@ -66,6 +66,9 @@ class Step(ABC):
     sees_time = True
     """Whether what it does depends on the order of event time; this is asked of those that work by key."""
 
+    earlier_ports: ClassVar[tuple[str, ...]] = ()
+    """The ports whose record is the earlier one of two of one time."""
+
     feeds_broadcast = False
     """Whether it may stand before a broadcast table: every subtask runs it there, and again at each start."""
 

@@ -50,6 +50,7 @@ class KeepTable(TableStep):
     """the latest value of each key, which joins look up; None deletes it"""
 
     by_key = keys_apart = True
+    earlier_ports = (RECORDS.name,)
 
     @property
     def states(self) -> Mapping[str, Serde]:

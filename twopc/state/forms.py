@@ -4,6 +4,7 @@
     list    stored by element, put together to look at: for each its length (4) | what the serde wrote
     map     stored by entry, put together to look at: for each length (4) | key | length (4) | value
     waiting time (8) | time until which it waits (8) | whether it met another (1) | what the serde wrote
+    version time (8) | whether there is a value from then on (1) | what the serde wrote
     windows for each window: start (8) | end (8) | length (4) | what the serde wrote
 
 The time is in Unix milliseconds, NEVER where there was no time yet. A list or map without anything is not stored.
@@ -23,6 +24,7 @@ NEVER = -(2**63)
 _TIME = struct.Struct(">q")
 _LENGTH = struct.Struct(">I")
 _WAITING = struct.Struct(">qq?")
+_VERSION = struct.Struct(">q?")
 _WINDOW = struct.Struct(">qqI")
 
 _DICT_KEYS = (String, Bytes, Int, Long)
@@ -133,6 +135,47 @@ class WaitingOf(FormOfOne):
         return None if value is None else _WAITING.pack(*value[:3]) + present(self.of, value.value)
 
 
+class Version(NamedTuple):
+    """The value that a row has from this event time on; None where it was deleted then."""
+
+    at: int
+    value: Any
+
+
+class VersionOf(FormOfOne):
+    """A value with the event time from which it holds; without one, it says that there is none from then on."""
+
+    kind = "version"
+
+    @staticmethod
+    def named(**parts: str) -> str:
+        return f"versions of {parts['of']}"
+
+    @staticmethod
+    def time(data: bytes) -> int:
+        """Return the time from which it holds."""
+        at: int = _VERSION.unpack_from(data)[0]
+        return at
+
+    @staticmethod
+    def is_deletion(data: bytes) -> bool:
+        """Whether it says that there is no value."""
+        there: bool = _VERSION.unpack_from(data)[1]
+        return not there
+
+    def deserialize(self, data: bytes | None) -> Version | None:
+        if data is None:
+            return None
+        at, there = _VERSION.unpack_from(data)
+        return Version(at, self.of.deserialize(data[_VERSION.size :]) if there else None)
+
+    def serialize(self, value: Version | None) -> bytes | None:
+        if value is None:
+            return None
+        written = None if value.value is None else self.of.serialize(value.value)
+        return _VERSION.pack(value.at, written is not None) + (written or b"")
+
+
 class MapOf(Form):
     """Values by key, in the order of encoded keys, each stored at an address of its own (`twopc.state.entry_keys`).
 
@@ -233,7 +276,7 @@ class SlidingOf(WindowsOf):
 
 
 FORMS: dict[str, type[Form]] = {
-    form.kind: form for form in (Timed, ListOf, MapOf, WindowsOf, SessionsOf, SlidingOf, WaitingOf)
+    form.kind: form for form in (Timed, ListOf, MapOf, WindowsOf, SessionsOf, SlidingOf, WaitingOf, VersionOf)
 }
 
 BY_ENTRY: dict[str, type[ListOf] | type[MapOf]] = {form.kind: form for form in (ListOf, MapOf)}

@@ -94,6 +94,26 @@ def test_a_table_of_two_tables_goes_on_behind_a_crash_and_is_looked_into(after: 
         assert [record.value for record in run.read("out")] == ["one by ann of rome"]
 
 
+@pytest.mark.parametrize("after", AFTER)
+def test_a_join_as_of_a_time_goes_on_behind_a_crash_and_of_one_time_the_table_goes_first(after: Moment) -> None:
+    job = Job("priced")
+    orders, prices = (job.source(KafkaSource(topic, key=String(), value=Json())) for topic in ("orders", "prices"))
+    orders.join_as_of(prices.table("prices"), lambda order, price: [order, price], keep="1h", how="left").sink(
+        KafkaSink("priced", value=Json())
+    )
+    with MemoryRun(job) as run:
+        run.send("prices", 10, "a", timestamp=1_000)
+        run.send("prices", 20, "a", timestamp=5_000)
+        run.checkpoint()
+        run.send("orders", "new", "a", timestamp=5_000)
+        run.send("orders", "old", "a", timestamp=4_999)
+        run.send("prices", 30, "a", timestamp=5_000)
+        run.crash(after)
+        run.checkpoint()
+        assert [record.value for record in run.read("priced")] == [["new", 30], ["old", 10]]
+        assert [version.value for version in run.state("orders-join-prices/versions", "a")] == [10, 20, 30]
+
+
 def test_of_records_of_one_time_the_tables_goes_first() -> None:
     with MemoryRun(enriching()) as run:
         run.send("orders", {"n": 1}, b"a")
