@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.stories.join_story import as_of, streams, table, tables
+from tests.worked_examples.join_example import as_of, streams, table, tables
 from twopc import Json, UserCodeError
 from twopc.state.forms import VersionOf
 
 
-class Story(NamedTuple):
+class Example(NamedTuple):
     name: str
     records: str
     told: list[str]
@@ -21,26 +21,26 @@ class Story(NamedTuple):
     grace_ms: int = 0
 
 
-STREAM_STORIES = [
-    Story("bounds", "b4 b5 a10 b15 b16", ["a10 -> (a10,b5)@10", "b15 -> (a10,b15)@15"]),
-    Story("bounds, each as it comes", "a10 b4 b5 b15 b16", ["b5 -> (a10,b5)@10", "b15 -> (a10,b15)@15"]),
-    Story("duplicates", "a1=x a1=y b2=z", ["b2=z -> (x,z)@2, (y,z)@2"]),
-    Story("left, no partner", "a10 b15:j b16:j", ["b16:j -> (a10,-)@10"], "left"),
-    Story("left, with partner", "a10 b12 b30", ["b12 -> (a10,b12)@12"], "left"),
-    Story("outer", "a10 b30 a50:j", ["b30 -> (a10,-)@10", "a50:j -> (-,b30)@30"], "outer"),
-    Story("out of order within grace", "a30:j a20 b22 a36:j", ["b22 -> (a20,b22)@22"], "left", 10),
-    Story("who waits within grace goes alone behind it", "a30 a45:j a46:j", ["a46:j -> (a30,-)@30"], "left", 10),
+STREAM_EXAMPLES = [
+    Example("bounds", "b4 b5 a10 b15 b16", ["a10 -> (a10,b5)@10", "b15 -> (a10,b15)@15"]),
+    Example("bounds, each as it comes", "a10 b4 b5 b15 b16", ["b5 -> (a10,b5)@10", "b15 -> (a10,b15)@15"]),
+    Example("duplicates", "a1=x a1=y b2=z", ["b2=z -> (x,z)@2, (y,z)@2"]),
+    Example("left, no partner", "a10 b15:j b16:j", ["b16:j -> (a10,-)@10"], "left"),
+    Example("left, with partner", "a10 b12 b30", ["b12 -> (a10,b12)@12"], "left"),
+    Example("outer", "a10 b30 a50:j", ["b30 -> (a10,-)@10", "a50:j -> (-,b30)@30"], "outer"),
+    Example("out of order within grace", "a30:j a20 b22 a36:j", ["b22 -> (a20,b22)@22"], "left", 10),
+    Example("who waits within grace goes alone behind it", "a30 a45:j a46:j", ["a46:j -> (a30,-)@30"], "left", 10),
     # It is told at once, as in Kafka Streams: a join has no stream of what is late, so it would be lost without a word.
-    Story("late", "a30:j a20", ["a20 -> (a20,-)@20"], "left"),
-    Story("late finds nothing that was told", "a10 b19:j b15", ["b19:j -> (a10,-)@10"], "left", 3),
+    Example("late", "a30:j a20", ["a20 -> (a20,-)@20"], "left"),
+    Example("late finds nothing that was told", "a10 b19:j b15", ["b19:j -> (a10,-)@10"], "left", 3),
     # It meets nothing, as in Kafka Streams: None is what the function sees where there is no partner.
-    Story("value None on a side", "a10= b12 a13", ["a13 -> (a13,b12)@13"]),
+    Example("value None on a side", "a10= b12 a13", ["a13 -> (a13,b12)@13"]),
 ]
 
 
-@pytest.mark.parametrize("story", STREAM_STORIES, ids=[story.name for story in STREAM_STORIES])
-def test_streams_within_a_time(story: Story) -> None:
-    assert streams(story.how, story.grace_ms).put(story.records) == story.told
+@pytest.mark.parametrize("example", STREAM_EXAMPLES, ids=[example.name for example in STREAM_EXAMPLES])
+def test_streams_within_a_time(example: Example) -> None:
+    assert streams(example.how, example.grace_ms).put(example.records) == example.told
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,19 @@ def test_a_restart_between_the_two_tells_of_it_once(how: str, records: str, told
     assert after.put("b40:j b60:i") == []
 
 
-TABLE_STORIES = [
-    Story("latest", "c1=Ann o2 c3=Bob o4", ["o2 -> (o2,Ann)@2", "o4 -> (o4,Bob)@4"]),
-    Story("table later, left", "o2 c3=Ann", ["o2 -> (o2,-)@2"], "left"),
-    Story("table later, inner", "o2 c3=Ann", []),
-    Story("tombstone, left", "c1=Ann c2= o3", ["o3 -> (o3,-)@3"], "left"),
-    Story("tombstone, inner", "c1=Ann c2= o3", []),
-    Story("table out of order", "c5=New c3=Old o6", ["o6 -> (o6,Old)@6"]),
+TABLE_EXAMPLES = [
+    Example("latest", "c1=Ann o2 c3=Bob o4", ["o2 -> (o2,Ann)@2", "o4 -> (o4,Bob)@4"]),
+    Example("table later, left", "o2 c3=Ann", ["o2 -> (o2,-)@2"], "left"),
+    Example("table later, inner", "o2 c3=Ann", []),
+    Example("tombstone, left", "c1=Ann c2= o3", ["o3 -> (o3,-)@3"], "left"),
+    Example("tombstone, inner", "c1=Ann c2= o3", []),
+    Example("table out of order", "c5=New c3=Old o6", ["o6 -> (o6,Old)@6"]),
 ]
 
 
-@pytest.mark.parametrize("story", TABLE_STORIES, ids=[story.name for story in TABLE_STORIES])
-def test_a_stream_and_a_table(story: Story) -> None:
-    assert table(story.how).put(story.records) == story.told
+@pytest.mark.parametrize("example", TABLE_EXAMPLES, ids=[example.name for example in TABLE_EXAMPLES])
+def test_a_stream_and_a_table(example: Example) -> None:
+    assert table(example.how).put(example.records) == example.told
 
 
 def test_a_table_is_there_behind_a_restart() -> None:
@@ -104,7 +104,7 @@ class AsOf(NamedTuple):
     how: str = "left"
 
 
-AS_OF_STORIES = [
+AS_OF_EXAMPLES = [
     AsOf("versions", "c1=v1 c5=v5 o3 o5 o7", ["o3 -> (o3,v1)@3", "o5 -> (o5,v5)@5", "o7 -> (o7,v5)@7"]),
     AsOf("valid at the horizon", "c0=v0 c100=v100 o60", ["o60 -> (o60,v0)@60"]),
     AsOf("tombstone is a version", "c1=v1 c4= o5 o3", ["o5 -> (o5,-)@5", "o3 -> (o3,v1)@3"], 10),
@@ -116,16 +116,16 @@ AS_OF_STORIES = [
 ]
 
 
-@pytest.mark.parametrize("story", AS_OF_STORIES, ids=[story.name for story in AS_OF_STORIES])
-def test_a_stream_and_a_table_as_of_its_time(story: AsOf) -> None:
-    assert as_of(story.keep_ms, story.how).put(story.records) == story.told
+@pytest.mark.parametrize("example", AS_OF_EXAMPLES, ids=[example.name for example in AS_OF_EXAMPLES])
+def test_a_stream_and_a_table_as_of_its_time(example: AsOf) -> None:
+    assert as_of(example.keep_ms, example.how).put(example.records) == example.told
 
 
 def test_what_is_further_behind_than_versions_are_kept_goes_wrong() -> None:
-    story = as_of(50)
-    story.put("c0=v0 c100=v100")
+    example = as_of(50)
+    example.put("c0=v0 c100=v100")
     with pytest.raises(UserCodeError, match=r"60 ms behind the stream time, and versions .* are kept for 50 ms"):
-        story.put("o40")
+        example.put("o40")
 
 
 def test_versions_are_there_behind_a_restart() -> None:
@@ -136,10 +136,12 @@ def test_versions_are_there_behind_a_restart() -> None:
 
 @pytest.mark.parametrize(("records", "kept"), [("c0=a c10=b c70:j=z", ["b"]), ("c0=a c10= c70:j=z", [])])
 def test_what_no_record_can_meet_any_more_is_not_kept(records: str, kept: list[str]) -> None:
-    story = as_of(50)
-    story.put(records)
+    example = as_of(50)
+    example.put(records)
     form = VersionOf(Json())
-    of_key = [data for (state, _, key), data in story.store.states.items() if state.name == "versions" and b"k" in key]
+    of_key = [
+        data for (state, _, key), data in example.store.states.items() if state.name == "versions" and b"k" in key
+    ]
     assert [version.value for version in map(form.deserialize, of_key) if version is not None] == kept
 
 

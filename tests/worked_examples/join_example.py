@@ -1,4 +1,4 @@
-"""The records of a story of two inputs, and what their join tells at each of them, both as text.
+"""The records of an example of two inputs, and what their join tells at each of them, both as text.
 
 A record is the letter of its input and its time in milliseconds, of key k: `a10`; that is its value, too. One of
 another key is `a10:j`, one with a value `a10=x`, a tombstone `a10=`. A result is told at the record that brings it
@@ -24,7 +24,7 @@ from twopc.testing.states import DictStore
 _RECORD = re.compile(r"([a-z])(\d+)(?::(\w+))?(=(\w*))?")
 
 
-class JoinStory:
+class JoinExample:
     """A join of the inputs that two letters name."""
 
     def __init__(self, make: Callable[[DictStore], Dataflow], store: DictStore | None = None) -> None:
@@ -59,28 +59,28 @@ def _pair(one: Any, other: Any) -> list[Any]:
     return [one, other]
 
 
-def streams(how: str = "inner", grace_ms: int = 0, store: DictStore | None = None) -> JoinStory:
+def streams(how: str = "inner", grace_ms: int = 0, store: DictStore | None = None) -> JoinExample:
     """Streams `a` and `b`, within five milliseconds."""
     join = join_streams(_pair, how, "join", (5, grace_ms), (Json(), Json()))
     nodes = [Node("a"), Node("b"), Node("join", ("a", "b"), join), Node("out", ("join",))]
-    return JoinStory(lambda held: Dataflow(nodes, held, fail), store)
+    return JoinExample(lambda held: Dataflow(nodes, held, fail), store)
 
 
-def as_of(keep_ms: int, how: str = "left", store: DictStore | None = None, on_error: OnError = fail) -> JoinStory:
+def as_of(keep_ms: int, how: str = "left", store: DictStore | None = None, on_error: OnError = fail) -> JoinExample:
     """A stream `o` and a table `c`, as of the time of what comes in the stream."""
     join = join_as_of(_pair, how, "join", keep_ms, Json())
     nodes = [Node("o"), Node("c"), Node("join", ("o", "c"), join), Node("out", ("join",))]
-    return JoinStory(lambda held: Dataflow(nodes, held, on_error), store)
+    return JoinExample(lambda held: Dataflow(nodes, held, on_error), store)
 
 
-def tables(how: str) -> JoinStory:
+def tables(how: str) -> JoinExample:
     """Tables `l` and `r`."""
     join = join_tables(lambda left, right: (left or "-") + (right or "-"), how, "join", (Json(), Json()))
     nodes = [Node("l"), Node("r"), Node("join", ("l", "r"), join), Node("out", ("join",))]
-    return JoinStory(lambda held: Dataflow(nodes, held, fail))
+    return JoinExample(lambda held: Dataflow(nodes, held, fail))
 
 
-def table(how: Any = "left", store: DictStore | None = None) -> JoinStory:
+def table(how: Any = "left", store: DictStore | None = None) -> JoinExample:
     """A stream `o` and a table `c`."""
     nodes = [
         Node("o"),
@@ -89,4 +89,4 @@ def table(how: Any = "left", store: DictStore | None = None) -> JoinStory:
         Node("join", ("o", "table"), JoinTable(_pair, "table", how)),
         Node("out", ("join",)),
     ]
-    return JoinStory(lambda held: Dataflow(nodes, held, fail), store)
+    return JoinExample(lambda held: Dataflow(nodes, held, fail), store)

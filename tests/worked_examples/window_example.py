@@ -1,4 +1,4 @@
-"""The records of a story, and what a windowed aggregation tells at each of them, both as text.
+"""The records of an example, and what a windowed aggregation tells at each of them, both as text.
 
 A record is its time in milliseconds, of key k and value 1: `5`. One of another key is `5:j`, one with a value `5=v`. A
 result is told at the record that brings it about: `11 -> j[0,10)=2@9` has key, start, end, value and timestamp, without
@@ -24,7 +24,7 @@ from twopc.windows import Aligned, Windows
 _RECORD = re.compile(r"(-?\d+)(?::(\w+))?(?:=(\w+))?")
 
 
-class WindowStory:
+class WindowExample:
     """One operator; `outputs` are those of its streams that are looked at."""
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stories.window_story import WindowStory
+from tests.worked_examples.window_example import WindowExample
 from twopc import Tumbling
 
 DAYS = [
@@ -22,13 +22,13 @@ def test_a_day_has_what_is_from_its_first_millisecond_to_its_last(
     timezone: str, start: int, end: int, hours: int
 ) -> None:
     assert end - start == hours * 3_600_000
-    told = WindowStory(Tumbling("1d", timezone=timezone)).put(f"{start - 1} {start} {end - 1} {end}")
+    told = WindowExample(Tumbling("1d", timezone=timezone)).put(f"{start - 1} {start} {end - 1} {end}")
     assert told[0].endswith(f",{start})=1@{start - 1}")
     assert told[1:] == [f"{end} -> [{start},{end})=2@{end - 1}"]
 
 
 def test_half_past_midnight_comes_twice_in_havana_and_is_in_one_day() -> None:
-    told = WindowStory(Tumbling("1d", timezone="America/Havana")).put("1730608200000 1730611800000 1730696400000")
+    told = WindowExample(Tumbling("1d", timezone="America/Havana")).put("1730608200000 1730611800000 1730696400000")
     assert told == ["1730696400000 -> [1730606400000,1730696400000)=2@1730696399999"]
 
 

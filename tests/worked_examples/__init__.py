@@ -1,4 +1,4 @@
-"""Stories of a few records each, worked out by hand: what streams make of them, by the rules of time.
+"""Examples of a few records each, worked out by hand: what streams make of them, by the rules of time.
 
 Others of their kind stand where their operator's other tests do: what a crash between two records leaves in
 `tests/testing/memory/test_windows.py`, records of no time and of the far future in `tests/operators`, inputs that are
