@@ -39,6 +39,7 @@ slow = orders.map(slowly)
 known = customers.table("customers")
 slow.join(known, enriched, how="left").sink(KafkaSink(f"{name}-out", value=Json()))
 slow.join(customers, near, how="left", within="100ms", name="near").sink(KafkaSink(f"{name}-near", value=Json()))
+slow.join_as_of(known, enriched, keep="1h", how="left", name="then").sink(KafkaSink(f"{name}-then", value=Json()))
 last = slow.table("last").join(known, both, how="outer", name="both")
 last.changes().sink(KafkaSink(f"{name}-both", value=Json()))
 """
@@ -49,7 +50,7 @@ def test_every_order_meets_the_customer_of_its_time_through_kills(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name = topic()
-    for suffix in ("orders", "customers", "out", "near", "both"):
+    for suffix in ("orders", "customers", "out", "then", "near", "both"):
         create_topic(broker.bootstrap_servers, f"{name}-{suffix}", PARTITIONS)
     dice = random.Random(17)
     # Times are of one kind of number each, so that no two are equal.
@@ -63,7 +64,6 @@ def test_every_order_meets_the_customer_of_its_time_through_kills(
     )
     job = SlowJob(broker.bootstrap_servers, name, tmp_path, JOB, seconds=0.003)
     job.survive(ArmedFault(CrashPoint.AFTER_COMMIT, checkpoint=2), ArmedFault(CrashPoint.BEFORE_RESTORE))
-    found = [json.loads(record.value or b"") for record in read_topic(broker.bootstrap_servers, f"{name}-out")]
     latest: dict[int, str] = {}
     expected: list[tuple[int, str | None]] = []
     for at, key in sorted([*orders, *changes]):
@@ -71,7 +71,9 @@ def test_every_order_meets_the_customer_of_its_time_through_kills(
             latest[key] = f"{key}-{at}"
         else:
             expected.append((at, latest.get(key)))
-    assert sorted((each["at"], each["name"]) for each in found) == expected
+    for suffix in ("out", "then"):
+        found = [json.loads(record.value or b"") for record in read_topic(broker.bootstrap_servers, f"{name}-{suffix}")]
+        assert sorted((each["at"], each["name"]) for each in found) == expected
     pairs = [json.loads(record.value or b"") for record in read_topic(broker.bootstrap_servers, f"{name}-near")]
     assert sorted(map(str, pairs)) == sorted(map(str, near(orders, changes)))
     of_both: dict[int, list[list[int | None]]] = {key: [[None, None]] for key in range(KEYS)}
@@ -102,7 +104,7 @@ def test_topics_of_different_partition_counts_are_refused_by_name_at_the_start(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name = topic()
-    for suffix, partitions in (("orders", 4), ("customers", 3), ("out", 1), ("near", 1), ("both", 1)):
+    for suffix, partitions in (("orders", 4), ("customers", 3), ("out", 1), ("then", 1), ("near", 1), ("both", 1)):
         create_topic(broker.bootstrap_servers, f"{name}-{suffix}", partitions)
     refused = SlowJob(broker.bootstrap_servers, name, tmp_path, JOB).run()
     assert refused.code == 2
