@@ -16,13 +16,20 @@ from twopc.protocol.codec import from_json, to_json
 
 @pytest.mark.parametrize(
     ("written", "milliseconds"),
-    [("500ms", 500), ("2s", 2_000), ("1.5 m", 90_000), ("1H", 3_600_000), (timedelta(seconds=3), 3_000)],
+    [
+        ("500ms", 500),
+        ("2s", 2_000),
+        ("1.5 m", 90_000),
+        ("1H", 3_600_000),
+        ("1d", 86_400_000),
+        (timedelta(seconds=3), 3_000),
+    ],
 )
 def test_a_duration_is_a_number_and_its_unit(written: Any, milliseconds: int) -> None:
     assert duration_ms(written) == milliseconds
 
 
-@pytest.mark.parametrize("written", ["500", "", "ms", "-1s", "1d", "0.5ms", 500, None, "1s 2ms"])
+@pytest.mark.parametrize("written", ["500", "", "ms", "-1s", "1w", "0.5ms", 500, None, "1s 2ms"])
 def test_anything_else_is_not_a_duration(written: Any) -> None:
     with pytest.raises(ValueError, match=r"is not a (duration|whole number of milliseconds)"):
         duration_ms(written)
