@@ -12,6 +12,10 @@ from twopc import ConfigurationError, Job, Json, KafkaSink, KafkaSource, Record,
 from twopc.source_groups import source_groups
 
 
+async def later(value: Any, other: Any) -> Any:
+    return value, other
+
+
 def pair(order: Any, customer: Any) -> list[Any]:
     return [order, customer]
 
@@ -86,9 +90,9 @@ def two_names(orders: Stream, customers: Stream) -> None:
     [
         (
             not_a_table,
-            "'customers' is no table and no stream of this job",
+            "'customers' is no table of this job: a stream is joined with",
         ),
-        (of_another_job, "table 'customers' of job 'enrich' is no table and no stream of this job"),
+        (of_another_job, "table 'customers' of job 'enrich' is no table of this job: a stream is joined with"),
         (nobody_looks, "no stream looks into customers, table('customers'): join one with it, or leave it out"),
         (other_key, "table('customers') keeps a state for each key under each partition number, and map_records"),
         (other_key_of_the_stream, "join(pair, how='inner') keeps a state for each key under each partition number"),
@@ -220,15 +224,16 @@ def test_a_join_of_streams_keeps_both_sides_under_its_name() -> None:
         (lambda a, b: a.join(b, pair), 'a join of streams is within a time: join(..., within="5m")'),
         (
             lambda a, b: a.join(a._job.source(KafkaSource(pattern="x.*")), pair, within="5m"),
-            "under its name: give it one, name=",
+            "give the join a name, name=",
         ),
         (lambda a, b: a.join(b, pair, within="soon", name="x"), "within of a join"),
         (lambda a, b: a.join(b, pair, within="5m", how=cast(Any, "right"), name="x"), "'inner', 'left', 'outer'"),
-        (lambda a, b: a.join(b, cast(Any, 3), within="5m", name="x"), "join needs a function, not int"),
+        (lambda a, b: a.join(b, cast(Any, 3), within="5m", name="x"), "a join of streams needs a function, not int"),
+        (lambda a, b: a.join(b, later, within="5m", name="x"), "a join of streams can't run a coroutine function"),
         (lambda a, b: a.join(a.map(len), pair, within="5m", name="x"), "joins records of 'orders' with"),
         (lambda a, b: a.join(b.map_records(replaced), pair, within="5m", name="x"), "may change the key"),
         (lambda a, b: a.join(b.table("t"), pair, within="5m"), "a table has no time"),
-        (lambda a, b: a.join(b.table("t"), pair, how="outer"), "how of a join is one of 'inner', 'left'"),
+        (lambda a, b: a.join(b.table("t"), pair, how="outer"), "how of a join with a table is one of 'inner', 'left'"),
     ],
 )
 def test_what_can_be_no_join_of_streams_is_refused_where_it_is_written(
@@ -268,7 +273,8 @@ def test_a_table_that_only_other_tables_are_joined_with_is_not_kept_by_itself() 
             lambda one, other: one.table("t").join(other.table("u"), pair, how="right"),
             "how of a join of tables",
         ),
-        (lambda one, other: one.table("t").join(other.table("u"), "pair"), "join needs a function"),
+        (lambda one, other: one.table("t").join(other.table("u"), "pair"), "a join of tables needs a function"),
+        (lambda one, other: one.table("t").join(other.table("u"), later), "a join of tables can't run a coroutine"),
         (lambda one, other: one.table("t", broadcast=True).changes(), "its changes are no stream of the job"),
         (lambda one, other: one.table("t").join(other.table("u", broadcast=True), pair), "its changes are no stream"),
         (
@@ -299,6 +305,7 @@ def test_a_join_of_tables_that_nobody_takes_is_refused() -> None:
         (lambda one, other: one.join_as_of(other.table("t"), pair, keep="long"), "keep of join_as_of: 'long' is not a"),
         (lambda one, other: one.join_as_of(other.table("t"), pair, keep="1h", how="outer"), "how of join_as_of is one"),
         (lambda one, other: one.join_as_of(other.table("t"), None, keep="1h"), "join_as_of needs a function"),
+        (lambda one, other: one.join_as_of(other.table("t"), later, keep="1h"), "join_as_of can't run a coroutine"),
         (
             lambda one, other: one.join_as_of(other.table("t", broadcast=True), pair, keep="1h"),
             "are no stream of the job",

@@ -6,7 +6,8 @@ import re
 from datetime import timedelta
 from typing import Any
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+DAY_MS = 86_400_000
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS}
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
 from twopc.graph import Merge, Operation
-from twopc.graph.join_name import default_join_name
+from twopc.graph.join_name import join_name
 from twopc.operators import (
     Filter,
     FilterRecords,
@@ -31,9 +31,9 @@ from twopc.operators import (
     Process,
     StatefulMap,
 )
+from twopc.operators.how import How, HowBoth
 from twopc.operators.records import print_record
-from twopc.operators.stream_join import HowStreams, join_streams
-from twopc.operators.table import How
+from twopc.operators.stream_join import join_streams
 from twopc.operators.window_step import WindowAggregate
 from twopc.port import Port
 from twopc.processor import Processor
@@ -41,7 +41,7 @@ from twopc.record import Record
 from twopc.repartition import Repartition, add_key_by
 from twopc.serde import Json, Serde
 from twopc.sink import Sink
-from twopc.table import Table
+from twopc.table import Table, checked_table
 from twopc.windowed import WindowedStream
 from twopc.windows import Windows, checked_ms
 
@@ -256,7 +256,7 @@ class Stream:
         other: Table | Stream,
         function: Callable[[Any, Any], Any],
         *,
-        how: HowStreams = "inner",
+        how: HowBoth = "inner",
         key: Callable[[Any], Any] | None = None,
         within: str | timedelta | None = None,
         grace: str | timedelta | None = None,
@@ -285,18 +285,16 @@ class Stream:
             if key is not None:
                 raise ConfigurationError(f"job {job!r}: two streams meet by their keys: set them with key_by")
             times = checked_ms("within of a join", within), 0 if grace is None else checked_ms("grace of a join", grace)
-            name = name or default_join_name(self._job.operators, self._at, other._at)
+            name = join_name(name, "a join of streams", self._job.operators, self._at, other._at)
             joined = join_streams(function, how, name, times, states or (Json(), Json()))
             return Stream(self._job, self._job.add(joined, (self._at, other._at)))
-        if not isinstance(other, Table) or other.job is not self._job:
-            raise ConfigurationError(
-                f"job {job!r}: {other!r} is no table and no stream of this job: a stream is joined with what "
-                "stream.table(name) returns, or with another stream"
-            )
+        table = checked_table(
+            other, self._job, "a stream is joined with what stream.table(name) returns, or with another stream"
+        )
         if (within, grace, states) != (None, None, None):
             raise ConfigurationError(f"job {job!r}: a table has no time: within, grace and states are of two streams")
-        step = other.joined(function, cast(How, how), key)
-        return Stream(self._job, self._job.add(step, (self._at, other.at), name))
+        step = table.joined(function, cast(How, how), key)
+        return Stream(self._job, self._job.add(step, (self._at, table.at), name))
 
     def join_as_of(
         self,
@@ -315,12 +313,9 @@ class Stream:
         it. Without a match, `how` and what keys must be are as of `join`; without a name, it is made of the inputs of
         both sides.
         """
-        if not isinstance(table, Table) or table.job is not self._job:
-            raise ConfigurationError(
-                f"job {self._job.name!r}: {table!r} is no table of this job: join_as_of needs one, stream.table(name)"
-            )
+        versions = checked_table(table, self._job, "join_as_of needs one, stream.table(name)")
         keep_ms = checked_ms("keep of join_as_of", keep)
-        return Stream(self._job, table.joined_as_of(self._at, function, keep_ms, how, name))
+        return Stream(self._job, versions.joined_as_of(self._at, function, keep_ms, how, name))
 
     def side_output(self, name: str) -> Stream:
         """Return the stream of what the processor before it puts out with `context.output(name, record)`."""

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from twopc.errors import ConfigurationError
-from twopc.graph.join_name import default_join_name
+from twopc.graph.join_name import join_name
 from twopc.operators import JoinBroadcast, JoinTable, KeepBroadcast, KeepTable
 from twopc.operators.as_of_join import join_as_of
-from twopc.operators.stream_join import HowStreams
-from twopc.operators.table import How
+from twopc.operators.how import How, HowBoth
 from twopc.operators.table_join import join_tables
 from twopc.serde import Json, Serde
 
@@ -41,7 +40,7 @@ class Table:
         other: Table,
         function: Callable[[Any, Any], Any],
         *,
-        how: HowStreams = "inner",
+        how: HowBoth = "inner",
         state: Serde | None = None,
         name: str | None = None,
     ) -> Table:
@@ -55,13 +54,9 @@ class Table:
         (JSON unless said otherwise), where a stream is joined with it. Where keys may come from is as with a stream
         that is joined with a table.
         """
-        if not isinstance(other, Table) or other.job is not self.job:
-            raise ConfigurationError(
-                f"job {self.job.name!r}: {other!r} is no table of this job: a table is joined with another one, and a "
-                "stream with a table, stream.join(table, function)"
-            )
+        checked_table(other, self.job, "a table is joined with another one, and a stream with a table")
         sides = self._changes(), other._changes()
-        name = name or default_join_name(self.job.operators, *sides)
+        name = join_name(name, "a join of tables", self.job.operators, *sides)
         step = join_tables(function, how, name, (self._step.state, other._step.state))
         joined = self.job.add(step, sides)
         return Table(self.job, KeepTable(f"{step.name}-table", Json() if state is None else state), joined)
@@ -81,7 +76,7 @@ class Table:
     ) -> str:
         """Add what joins a stream with this table as of each record's time; return its id."""
         sides = stream, self._changes()
-        name = name or default_join_name(self.job.operators, *sides)
+        name = join_name(name, "join_as_of", self.job.operators, *sides)
         return self.job.add(join_as_of(function, how, name, keep_ms, self._step.state), sides)
 
     def joined(
@@ -99,3 +94,10 @@ class Table:
 
     def __repr__(self) -> str:
         return f"table {self.at!r} of job {self.job.name!r}"
+
+
+def checked_table(table: Any, job: Job, remedy: str) -> Table:
+    """Return a table of this job; refuse anything else."""
+    if not isinstance(table, Table) or table.job is not job:
+        raise ConfigurationError(f"job {job.name!r}: {table!r} is no table of this job: {remedy}")
+    return table

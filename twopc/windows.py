@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from twopc.duration import duration_ms
+from twopc.duration import DAY_MS, duration_ms
 from twopc.errors import ConfigurationError
 
 Duration = str | timedelta
-
-DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,5 +131,5 @@ def test_a_record_of_the_table_without_a_key_goes_wrong_alone() -> None:
 def test_what_is_no_join_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="key of a join is a function of the value, not str"):
         JoinBroadcast(pair, "products", "left", "product")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="how of a join is one of 'inner', 'left', not 'outer'"):
+    with pytest.raises(ConfigurationError, match="how of a join with a table is one of 'inner', 'left', not 'outer'"):
         JoinBroadcast(pair, "products", "outer")  # type: ignore[arg-type]

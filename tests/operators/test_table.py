@@ -179,5 +179,5 @@ def test_a_join_that_is_cut_goes_on_where_it_was() -> None:
 
 
 def test_how_a_join_takes_what_is_missing_is_one_of_two() -> None:
-    with pytest.raises(ConfigurationError, match="how of a join is one of 'inner', 'left', not 'outer'"):
+    with pytest.raises(ConfigurationError, match="how of a join with a table is one of 'inner', 'left', not 'outer'"):
         JoinTable(pair, "customers", "outer")  # type: ignore[arg-type]

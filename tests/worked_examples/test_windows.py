@@ -139,42 +139,31 @@ OUTPUT_EXAMPLES = [
 ]
 
 
-def _named(examples: list[Example]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("example", examples, ids=[example.name for example in examples])
+EXAMPLES = {
+    "tumbling": TUMBLING_EXAMPLES,
+    "hopping": HOPPING_EXAMPLES,
+    "sliding": SLIDING_EXAMPLES,
+    "sessions": SESSION_EXAMPLES,
+    "outputs": OUTPUT_EXAMPLES,
+}
 
 
-def _tell(example: Example) -> list[str]:
-    return WindowExample(example.windows, grace_ms=example.grace_ms, outputs=example.outputs).put(example.records)
-
-
-@_named(TUMBLING_EXAMPLES)
-def test_tumbling_windows(example: Example) -> None:
-    assert _tell(example) == example.told
-
-
-@_named(HOPPING_EXAMPLES)
-def test_hopping_windows(example: Example) -> None:
-    assert _tell(example) == example.told
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(example, id=f"{what}: {example.name}")
+        for what, examples in EXAMPLES.items()
+        for example in examples
+    ],
+)
+def test_a_record_tells_what_the_example_says(example: Example) -> None:
+    windows = WindowExample(example.windows, grace_ms=example.grace_ms, outputs=example.outputs)
+    assert windows.put(example.records) == example.told
 
 
 def test_hopping_windows_with_gaps_are_refused_when_the_job_is_built() -> None:
     with pytest.raises(ConfigurationError, match="leaves gaps between its windows"):
         Hopping("10ms", every="15ms")
-
-
-@_named(SLIDING_EXAMPLES)
-def test_sliding_windows(example: Example) -> None:
-    assert _tell(example) == example.told
-
-
-@_named(SESSION_EXAMPLES)
-def test_sessions(example: Example) -> None:
-    assert _tell(example) == example.told
-
-
-@_named(OUTPUT_EXAMPLES)
-def test_final_current_and_late(example: Example) -> None:
-    assert _tell(example) == example.told
 
 
 def test_time_survives_a_restart() -> None:

@@ -8,10 +8,9 @@ from dataclasses import replace
 from twopc.error_policy import ErrorPolicy, checked_policy
 from twopc.errors import ConfigurationError
 from twopc.graph.definition import JobDefinition
-from twopc.graph.operator import FAIL, Operation, Operator
+from twopc.graph.operator import FAIL, Operation, Operator, ports_taken
 from twopc.graph.rules import refuse_what_cannot_be
 from twopc.operators.step import Step
-from twopc.port import Port
 from twopc.protocol.ids import checked_name
 from twopc.sink import Sink
 from twopc.source import Source
@@ -55,7 +54,7 @@ class GraphBuilder:
 
     def definition(self) -> JobDefinition:
         """Return the complete job, with its sinks of dead letters; raise ConfigurationError for what is missing."""
-        used = {Port.parse(before).operator for operator in self.operators for before in operator.inputs}
+        used = {port.operator for port in ports_taken(self.operators)}
         known = [operator for operator in self.operators if operator.id in used or operator.id not in self._needless]
         read_back = {operator.behind for operator in known}
         sinks = [

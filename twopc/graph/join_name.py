@@ -8,14 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twopc.errors import ConfigurationError
 from twopc.graph.operator import Operator
 from twopc.operators.node import senders
 from twopc.port import Port
 from twopc.source import Source
 
 
-def default_join_name(operators: Sequence[Operator], *ports: str) -> str | None:
-    """Return the name of a join of what comes out of these ports; None where a source does not say what it reads."""
+def join_name(given: str | None, join: str, operators: Sequence[Operator], *ports: str) -> str:
+    """Return the name of a join of what comes out of these ports; refuse one without, where nothing makes one up."""
+    if name := given or _made_up(operators, *ports):
+        return name
+    raise ConfigurationError(
+        f"{join} keeps records in checkpoints, under its name, and a source does not say what it reads: give the join "
+        "a name, name="
+    )
+
+
+def _made_up(operators: Sequence[Operator], *ports: str) -> str | None:
     sides: list[str] = []
     for port in ports:
         before = senders(operators, Port.parse(port).operator)

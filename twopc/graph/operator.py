@@ -56,6 +56,11 @@ class Operator:
         return str(self.operation)
 
 
+def ports_taken(operators: Sequence[Operator]) -> set[Port]:
+    """Return the ports from which some operator takes records."""
+    return {Port.parse(before) for operator in operators for before in operator.inputs}
+
+
 def upstream(operators: Sequence[Operator], of: str) -> Iterator[Operator]:
     """Yield every operator from which records come to this one, the nearest first; through no broadcast table."""
     wanted = {of}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from twopc.broadcast import refuse_broadcasts
 from twopc.errors import ConfigurationError
-from twopc.graph.operator import Merge, Operation, Operator, upstream
+from twopc.graph.operator import Merge, Operation, Operator, ports_taken, upstream
 from twopc.operators.node import senders
 from twopc.operators.step import Step
 from twopc.operators.table import TableStep
@@ -95,8 +95,9 @@ def refuse_loose_ends(job: JobDefinition) -> None:
         raise ConfigurationError(
             f"job {job.name!r} has no sink {missing[0]!r} for the dead letters of {dead_letters[missing[0]][0]!r}"
         )
-    refuse_untaken_outputs(job)
-    used = {Port.parse(before).operator for operator in job.operators for before in operator.inputs}
+    taken = ports_taken(job.operators)
+    refuse_untaken_outputs(job, taken)
+    used = {port.operator for port in taken}
     for operator in job.operators:
         if operator.id not in used and isinstance(operator.operation, TableStep):
             raise ConfigurationError(
@@ -109,9 +110,8 @@ def refuse_loose_ends(job: JobDefinition) -> None:
             )
 
 
-def refuse_untaken_outputs(job: JobDefinition) -> None:
+def refuse_untaken_outputs(job: JobDefinition, taken: Container[Port]) -> None:
     """Refuse a side output that no stream takes: its records would be lost without a word."""
-    taken = {Port.parse(before) for operator in job.operators for before in operator.inputs}
     for operator in job.operators:
         if not isinstance(operator.operation, Step):
             continue

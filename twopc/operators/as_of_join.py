@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
-from twopc.errors import ConfigurationError
 from twopc.operators.functions import function_name
+from twopc.operators.how import How, check_join
 from twopc.operators.sided import SidedJoin, SidedProcessor
-from twopc.operators.table import How
 from twopc.operators.versions import BoundVersions, Versions
 from twopc.processor import Context
 from twopc.record import Record
@@ -39,7 +38,8 @@ class AsOfJoin(SidedProcessor):
         if is_version:
             self.versions.add(Version(at, record.value))
             self.versions.forget(now - self.keep_ms)
-            context.set_timer(at + self.keep_ms)
+            if at + self.keep_ms > now:
+                context.set_timer(at + self.keep_ms)
             return None
         if at < now - self.keep_ms:
             raise ValueError(
@@ -70,15 +70,8 @@ class JoinAsOf(SidedJoin):
         )
 
 
-def join_as_of(function: Callable[[Any, Any], Any], how: Any, name: str | None, keep_ms: int, serde: Serde) -> JoinAsOf:
+def join_as_of(function: Callable[[Any, Any], Any], how: Any, name: str, keep_ms: int, serde: Serde) -> JoinAsOf:
     """Return the step that joins a stream with a table whose values this serde encodes."""
-    if name is None:
-        raise ConfigurationError(
-            "join_as_of keeps versions of the table in checkpoints, under its name: give it one, name="
-        )
-    if not callable(function):
-        raise ConfigurationError(f"join_as_of needs a function, not {type(function).__name__}")
-    if how not in (known := get_args(How)):
-        raise ConfigurationError(f"how of join_as_of is one of {', '.join(map(repr, known))}, not {how!r}")
+    check_join("join_as_of", function, how, How)
     own = type("AsOfJoinOf", (AsOfJoin,), {"versions": Versions(VersionOf(serde))})
     return JoinAsOf(own(function, how, keep_ms), name)

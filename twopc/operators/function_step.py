@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from twopc.column import Over
-from twopc.errors import ConfigurationError
-from twopc.operators.functions import Function, function_name, is_asynchronous
+from twopc.operators.functions import Function, check_callable, check_plain, function_name
 from twopc.operators.instance import Instance, OperatorContext
 from twopc.operators.result import Result, Work
 from twopc.operators.step import Step
@@ -23,16 +22,11 @@ class FunctionStep(Step):
     function: Function
 
     def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise ConfigurationError(f"{self.operator} needs a function, not {type(self.function).__name__}")
+        check_callable(self.operator, self.function)
         self._check_kind()
 
     def _check_kind(self) -> None:
-        if is_asynchronous(self.function):
-            raise ConfigurationError(
-                f"{self} can't run a coroutine function: give that to map_async or map_async_records, and this a plain "
-                "one"
-            )
+        check_plain(self, self.function)
 
     @property
     def operator(self) -> str:

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from twopc.errors import ConfigurationError
+
 Function = Callable[..., Any]
 
 
@@ -20,6 +22,21 @@ def is_coroutine_function(function: Function) -> bool:
 def is_asynchronous(function: Function) -> bool:
     """Whether what a call returns needs an event loop."""
     return is_coroutine_function(function) or inspect.isasyncgenfunction(function)
+
+
+def check_callable(operator: str, function: Any) -> None:
+    """Refuse what is no function."""
+    if not callable(function):
+        raise ConfigurationError(f"{operator} needs a function, not {type(function).__name__}")
+
+
+def check_plain(operator: object, function: Function) -> None:
+    """Refuse a function whose result an event loop would have to wait for."""
+    if is_asynchronous(function):
+        raise ConfigurationError(
+            f"{operator} can't run a coroutine function: give that to map_async or map_async_records, and this a plain "
+            "one"
+        )
 
 
 def function_name(function: Function) -> str:

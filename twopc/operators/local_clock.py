@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from twopc.clock import LATEST_MS
-from twopc.windows import DAY_MS
+from twopc.duration import DAY_MS
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from twopc.duration import DAY_MS
 from twopc.operators.local_clock import LocalClock
 from twopc.operators.window_starts import WindowStarts
-from twopc.windows import DAY_MS, Aligned
+from twopc.windows import Aligned
 
 MONDAY_MS = 4 * DAY_MS
 """1970-01-05: days are counted from there on, so that weeks begin on Mondays."""
@@ -28,12 +29,16 @@ class _Remembered:
         self.latest, self.next, self.end = map(lru_cache(_ANSWERS), (starts.latest, starts.next, starts.end))
 
 
-class _DayStarts:
-    """Whole days: each begins when clocks show its beginning, or what is behind that, for the first time."""
+class _LocalStarts:
+    """What both need: the distance of starts, by how much they are shifted, and how many a window spans."""
 
     def __init__(self, kind: Aligned, clock: LocalClock) -> None:
-        self._every_ms, self._shift_ms, self._clock = kind.every_ms, MONDAY_MS + kind.shift_ms, clock
+        self._every_ms, self._shift_ms, self._clock = kind.every_ms, kind.shift_ms, clock
         self._steps = kind.size_ms // kind.every_ms
+
+
+class _DayStarts(_LocalStarts):
+    """Whole days: each begins when clocks show its beginning, or what is behind that, for the first time."""
 
     def latest(self, at: int) -> int:
         return self._start(self._number(at))
@@ -45,20 +50,16 @@ class _DayStarts:
         return self._start(self._number(start) + self._steps)
 
     def _number(self, at: int) -> int:
-        number = (at + self._clock.ahead(at) - self._shift_ms) // self._every_ms
+        number = (at + self._clock.ahead(at) - self._shift_ms - MONDAY_MS) // self._every_ms
         # Clocks that go back over midnight show the day before once more.
         return number + 1 if self._start(number + 1) <= at else number
 
     def _start(self, number: int) -> int:
-        return self._clock.first(number * self._every_ms + self._shift_ms)
+        return self._clock.first(number * self._every_ms + self._shift_ms + MONDAY_MS)
 
 
-class _HourStarts:
+class _HourStarts(_LocalStarts):
     """Parts of a day: one begins whenever clocks show its beginning, or jump over it."""
-
-    def __init__(self, kind: Aligned, clock: LocalClock) -> None:
-        self._every_ms, self._shift_ms, self._clock = kind.every_ms, kind.shift_ms, clock
-        self._steps = kind.size_ms // kind.every_ms
 
     def latest(self, at: int) -> int:
         ahead = self._clock.ahead(at)

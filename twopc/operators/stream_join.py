@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
-from twopc.errors import ConfigurationError
 from twopc.operators.functions import function_name
+from twopc.operators.how import HowBoth, check_join
 from twopc.operators.sided import SidedJoin, SidedProcessor
 from twopc.operators.waiting_records import BoundWaitingRecords, WaitingRecords
 from twopc.processor import Context
 from twopc.record import Record
 from twopc.serde import Serde
 from twopc.state.forms import Waiting, WaitingOf
-
-HowStreams = Literal["inner", "left", "outer"]
-"""Whose records go out alone, where nothing of the other side met them: nobody's, this stream's, or those of both."""
 
 
 class StreamJoin(SidedProcessor):
@@ -31,7 +28,7 @@ class StreamJoin(SidedProcessor):
     left: BoundWaitingRecords
     right: BoundWaitingRecords
 
-    def __init__(self, function: Callable[[Any, Any], Any], how: HowStreams, within_ms: int, grace_ms: int) -> None:
+    def __init__(self, function: Callable[[Any, Any], Any], how: HowBoth, within_ms: int, grace_ms: int) -> None:
         self.function, self.how = function, how
         self.within_ms, self.grace_ms = within_ms, grace_ms
 
@@ -90,19 +87,12 @@ class JoinStreams(SidedJoin):
 def join_streams(
     function: Callable[[Any, Any], Any],
     how: Any,
-    name: str | None,
+    name: str,
     times_ms: tuple[int, int],
     serdes: tuple[Serde, Serde],
 ) -> JoinStreams:
     """Return the step that joins two streams; `times_ms` are how far apart two records may be, and the grace."""
-    if name is None:
-        raise ConfigurationError(
-            "a join of two streams keeps records in checkpoints, under its name: give it one, name="
-        )
-    if not callable(function):
-        raise ConfigurationError(f"join needs a function, not {type(function).__name__}")
-    if how not in (known := get_args(HowStreams)):
-        raise ConfigurationError(f"how of a join of streams is one of {', '.join(map(repr, known))}, not {how!r}")
+    check_join("a join of streams", function, how, HowBoth)
     states = {side: WaitingRecords(WaitingOf(serde)) for side, serde in zip(("left", "right"), serdes, strict=True)}
     own = type("StreamJoinOf", (StreamJoin,), states)
     return JoinStreams(own(function, how, *times_ms), name)

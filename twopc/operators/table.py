@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Literal, get_args
+from typing import Any
 
 from twopc.column import Over, extend_from, map_part
-from twopc.errors import ConfigurationError
 from twopc.operators.bound_state import decoded, encoded
 from twopc.operators.function_step import FunctionStep
 from twopc.operators.functions import function_name
+from twopc.operators.how import How, check_how
 from twopc.operators.instance import Instance, OnePortInstance, OperatorContext
 from twopc.operators.keyed import KeyForms, partition_runs
 from twopc.operators.result import Result
@@ -26,9 +26,6 @@ from twopc.operators.write_back_cache import WriteBackCache
 from twopc.protocol.ids import checked_name
 from twopc.record import Batch
 from twopc.serde import Serde, checked_state_serde
-
-How = Literal["inner", "left"]
-"""The result of a join for a record without a match: no record, or what the function makes of None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +75,7 @@ class TableJoinStep(FunctionStep):
 
     def __post_init__(self) -> None:
         FunctionStep.__post_init__(self)
-        if self.how not in (known := get_args(How)):
-            raise ConfigurationError(f"how of a join is one of {', '.join(map(repr, known))}, not {self.how!r}")
+        check_how("a join with a table", self.how, How)
 
     @property
     def operator(self) -> str:

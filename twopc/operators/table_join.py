@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
-from twopc.errors import ConfigurationError
 from twopc.operators.functions import function_name
+from twopc.operators.how import HowBoth, check_join
 from twopc.operators.sided import SidedJoin, SidedProcessor
-from twopc.operators.stream_join import HowStreams
 from twopc.processor import Context, ValueState
 from twopc.record import Record
 from twopc.serde import Serde
@@ -28,7 +27,7 @@ class TableJoinProcessor(SidedProcessor):
     left: ValueState
     right: ValueState
 
-    def __init__(self, function: Callable[[Any, Any], Any], how: HowStreams) -> None:
+    def __init__(self, function: Callable[[Any, Any], Any], how: HowBoth) -> None:
         self.function, self.how = function, how
 
     def process(self, record: Record, context: Context) -> Record | None:
@@ -64,16 +63,9 @@ class JoinTables(SidedJoin):
         return f"join({function_name(self.processor.function)}, how={self.processor.how!r}, name={self.name!r})"
 
 
-def join_tables(
-    function: Callable[[Any, Any], Any], how: Any, name: str | None, serdes: tuple[Serde, Serde]
-) -> JoinTables:
+def join_tables(function: Callable[[Any, Any], Any], how: Any, name: str, serdes: tuple[Serde, Serde]) -> JoinTables:
     """Return the step that joins two tables, whose values these serdes encode."""
-    if name is None:
-        raise ConfigurationError("a join of two tables keeps both in checkpoints, under its name: give it one, name=")
-    if not callable(function):
-        raise ConfigurationError(f"join needs a function, not {type(function).__name__}")
-    if how not in (known := get_args(HowStreams)):
-        raise ConfigurationError(f"how of a join of tables is one of {', '.join(map(repr, known))}, not {how!r}")
+    check_join("a join of tables", function, how, HowBoth)
     states = {side: ValueState(serde) for side, serde in zip(("left", "right"), serdes, strict=True)}
     own = type("TableJoinOf", (TableJoinProcessor,), states)
     return JoinTables(own(function, how), name)

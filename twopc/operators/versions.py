@@ -19,7 +19,7 @@ class BoundVersions(BoundListState, Versions):
 
     def as_of(self, at: int) -> Any:
         """Return the value of that time, None where there was none: of two of one time, that which came last."""
-        newest = self._newest(at)
+        newest = max(self._until(at), key=_order, default=None)
         if newest is None:
             return None
         version: Version = decoded(self.name, self.serde, newest[1])
@@ -27,13 +27,19 @@ class BoundVersions(BoundListState, Versions):
 
     def forget(self, horizon: int) -> None:
         """Take out what is not of this time or a later one; a row that was deleted by then needs no version for it."""
-        newest = self._newest(horizon)
-        kept = None if newest is None or VersionOf.is_deletion(newest[1]) else newest[0]
-        for address, data in self._entries():
-            if VersionOf.time(data) <= horizon and address != kept:
-                self._change(address, None)
+        past = self._until(horizon)
+        newest = max(past, key=_order, default=None)
+        for entry in past:
+            if entry is not newest or VersionOf.is_deletion(entry[1]):
+                self._change(entry[0], None)
 
-    def _newest(self, until: int) -> tuple[bytes, bytes] | None:
-        """Return address and data of the last version up to this time; addresses have the order in which they came."""
-        found = [entry for entry in self._entries() if VersionOf.time(entry[1]) <= until]
-        return max(found, key=lambda entry: (VersionOf.time(entry[1]), entry[0]), default=None)
+    def _until(self, at: int) -> list[_Entry]:
+        return [entry for entry in self._entries() if VersionOf.time(entry[1]) <= at]
+
+
+_Entry = tuple[bytes, bytes]
+"""Address and data of a version; addresses have the order in which they came."""
+
+
+def _order(entry: _Entry) -> tuple[int, bytes]:
+    return VersionOf.time(entry[1]), entry[0]

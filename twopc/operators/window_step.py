@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, assert_never
 
 from twopc.errors import ConfigurationError
-from twopc.operators.functions import Function, function_name, is_asynchronous
+from twopc.operators.functions import Function, check_callable, check_plain, function_name
 from twopc.operators.instance import Instance, OperatorContext
 from twopc.operators.step import Step
 from twopc.protocol.ids import checked_name
@@ -17,34 +17,34 @@ from twopc.state.layout import STREAM_TIME, TIMERS, TOLD
 from twopc.windows import Hopping, Session, Sliding, Tumbling, Windows
 
 
+class _WithoutFunction:
+    """An aggregation that has nothing of the user's to name."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count(_WithoutFunction):
     """The number of records in a window."""
 
     operator: ClassVar[str] = "count"
 
-    def __str__(self) -> str:
-        return ""
-
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(_WithoutFunction):
     """The sum of the values in a window."""
 
     operator: ClassVar[str] = "sum"
 
-    def __str__(self) -> str:
-        return ""
-
 
 @dataclass(frozen=True, slots=True)
-class Collect:
+class Collect(_WithoutFunction):
     """The list of the values in a window, in the order in which they came."""
 
     operator: ClassVar[str] = "collect"
-
-    def __str__(self) -> str:
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,5 @@ def _form_of(windows: Windows) -> type[WindowsOf]:
 
 
 def _check_function(operator: str, function: Any) -> None:
-    if not callable(function):
-        raise ConfigurationError(f"{operator} needs a function, not {type(function).__name__}")
-    if is_asynchronous(function):
-        raise ConfigurationError(f"{operator} can't run a coroutine function: give it a plain one")
+    check_callable(operator, function)
+    check_plain(operator, function)

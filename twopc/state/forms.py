@@ -215,7 +215,10 @@ class MapOf(Form):
 
 
 class WindowsOf(FormOfOne):
-    """The open windows of a key, by their starts; to look at, a list of `Window`."""
+    """The open windows of a key, by their starts; to look at, a list of `Window`.
+
+    An entry that ends before it starts is what is remembered of windows that are over: it is no window to look at.
+    """
 
     kind = "windows"
 
@@ -226,19 +229,19 @@ class WindowsOf(FormOfOne):
     def deserialize(self, data: bytes | None) -> list[Window] | None:
         if data is None:
             return None
-        return [Window(start, end, self.of.deserialize(value)) for start, end, value in windows(data)]
+        return [Window(start, end, self._value(value)) for start, end, value in windows(data) if start <= end]
 
     def serialize(self, value: Iterable[Window] | None) -> bytes | None:
         if value is None:
             return None
         return joined_windows((window.start, window.end, present(self.of, window.value)) for window in value)
 
+    def _value(self, stored: bytes) -> Any:
+        return self.of.deserialize(stored)
+
 
 class SessionsOf(WindowsOf):
-    """The open sessions of a key; the end of each is the time of its last record.
-
-    An entry that ends before it starts is what is remembered of sessions that are over: it is no window to look at.
-    """
+    """The open sessions of a key; the end of each is the time of its last record."""
 
     kind = "sessions"
 
@@ -246,18 +249,9 @@ class SessionsOf(WindowsOf):
     def named(**parts: str) -> str:
         return f"sessions of {parts['of']}"
 
-    def deserialize(self, data: bytes | None) -> list[Window] | None:
-        if data is None:
-            return None
-        sessions = [session for session in windows(data) if session[0] <= session[1]]
-        return [Window(start, last, self.of.deserialize(value)) for start, last, value in sessions]
-
 
 class SlidingOf(WindowsOf):
-    """The open sliding windows of a key, each value with the time of its last record.
-
-    An entry that ends before it starts is what is remembered of windows that are over: it is no window to look at.
-    """
+    """The open sliding windows of a key, each value with the time of its last record."""
 
     kind = "sliding windows"
 
@@ -265,14 +259,11 @@ class SlidingOf(WindowsOf):
     def named(**parts: str) -> str:
         return f"sliding windows of {parts['of']}"
 
-    def deserialize(self, data: bytes | None) -> list[Window] | None:
-        if data is None:
-            return None
-        entries = [entry for entry in windows(data) if entry[0] <= entry[1]]
-        return [Window(start, end, self.of.deserialize(content(value))) for start, end, value in entries]
-
     def serialize(self, value: Iterable[Window] | None) -> bytes | None:
         raise NotImplementedError("a window doesn't say when its last record was")
+
+    def _value(self, stored: bytes) -> Any:
+        return self.of.deserialize(content(stored))
 
 
 FORMS: dict[str, type[Form]] = {
