@@ -147,6 +147,9 @@ PENDING_MAX = 100
 ERROR_KINDS_MAX = 10
 """New kinds of errors of records that a report of progress may tell of."""
 
+OPERATORS_MAX = 1_000
+"""Operators whose stream time an acknowledgement may tell."""
+
 SAMPLES_MAX = 1_000
 """Splits, and operators by partition number, that a report may measure."""
 
@@ -160,6 +163,8 @@ def admitted(message: ToCoordinator) -> ToCoordinator:
                 raise ProtocolViolation(f"an acknowledgement names state elsewhere than in {expected}")
             if not all(isfinite(duration) and duration >= 0 for duration in message.durations):
                 raise ProtocolViolation("an acknowledgement tells of a duration that is none")
+            if len(message.times) > OPERATORS_MAX:
+                raise ProtocolViolation(f"an acknowledgement tells of the times of more than {OPERATORS_MAX} operators")
             return message
         case Decline():
             return replace(message, reason=redact(message.reason))

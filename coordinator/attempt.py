@@ -30,6 +30,7 @@ from twopc import events
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.followed_times import FollowedTime
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.ledger_facts import (
     CheckpointCompleted,
@@ -77,6 +78,7 @@ class RunningAttempt:
         self._absences = Absences(started.parallelism, resumed)
         self._stages = StageEnds(self.membership, self.in_flight)
         self._history = history
+        self._followed_times: tuple[FollowedTime, ...] = ()
         self._schedule = Schedule(started.settings)
         self._triggering = CheckpointTrigger(started, self._schedule, self.requests)
         self._failures = Failures(self.in_flight, self.requests, self.membership, self._schedule, history)
@@ -297,7 +299,9 @@ class RunningAttempt:
     def reserved(self, fact: CheckpointReserved, out: DecisionBuilder) -> None:
         """The id is durable: trigger."""
         request = self._triggering.reserved(fact, out.now)
-        pending = PendingCheckpoint(fact.checkpoint_id, self.number, request, self.parallelism, out.now)
+        pending = PendingCheckpoint(
+            fact.checkpoint_id, self.number, request, self.parallelism, out.now, times=self._followed_times
+        )
         self.in_flight.add(pending)
         self._stages.triggered(fact.checkpoint_id)
         if request.kind is CheckpointKind.PERIODIC:
@@ -309,6 +313,7 @@ class RunningAttempt:
         """The completion record exists: notify everyone."""
         pending = self.in_flight.get(fact.checkpoint_id)
         pending.change(CheckpointEvent.COMPLETION_STORED)
+        self._followed_times = pending.followed_times
         self.in_flight.remove(fact.checkpoint_id)
         self._schedule.completed(out.now.monotonic_ms)
         self._history.completed += 1

@@ -18,6 +18,7 @@ from typing import Any
 from twopc.errors import ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.followed_times import FollowedTime, followed
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_facts import CheckpointCompleted
 from twopc.protocol.messages import Ack, Trigger
@@ -139,6 +140,7 @@ class PendingCheckpoint:
     parallelism: int
     triggered: Instant
     phase: CheckpointPhase = CheckpointPhase.PENDING
+    times: tuple[FollowedTime, ...] = ()
     _acks: dict[SubtaskIndex, Ack] = field(default_factory=dict)
     _times: dict[SubtaskIndex, SubtaskTimes] = field(default_factory=dict)
 
@@ -153,7 +155,7 @@ class PendingCheckpoint:
     @property
     def trigger(self) -> Trigger:
         """The trigger for a subtask that has not heard of it."""
-        return Trigger(self.checkpoint_id, self.final)
+        return Trigger(self.checkpoint_id, self.final, self.times)
 
     @property
     def exclusive(self) -> bool:
@@ -178,6 +180,11 @@ class PendingCheckpoint:
         since_trigger = now.monotonic_ms - self.triggered.monotonic_ms
         self._times[subtask] = SubtaskTimes(pre_commit, pause, write, store, since_trigger)
         return True
+
+    @property
+    def followed_times(self) -> tuple[FollowedTime, ...]:
+        """The stream times that come of what all have acknowledged, for numbers without records."""
+        return followed(ack.times for ack in self._acks.values())
 
     @property
     def acknowledged(self) -> tuple[SubtaskIndex, ...]:

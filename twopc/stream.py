@@ -43,7 +43,7 @@ from twopc.serde import Json, Serde
 from twopc.sink import Sink
 from twopc.table import Table, checked_table
 from twopc.windowed import WindowedStream
-from twopc.windows import Windows, checked_ms
+from twopc.windows import Windows, checked_ms, positive_ms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -331,17 +331,24 @@ class Stream:
             )
         return Stream(self._job, str(Port(self._at, name)))
 
-    def window(self, windows: Windows, *, grace: str | timedelta | None = None) -> WindowedStream:
+    def window(
+        self, windows: Windows, *, grace: str | timedelta | None = None, idle: str | timedelta | None = None
+    ) -> WindowedStream:
         """Cut the stream into windows of event time, by key; `.count`, `.sum` or another of its methods follows.
 
         A window closes when the stream time under its partition number has reached its end and the grace behind that, a
         duration such as "10s", nothing unless said otherwise. Where keys may come from is as with `stateful_map`; every
         record needs a timestamp.
+
+        With `idle`, such as "30s", a partition number that has had no record for so long, and has none to read, follows
+        the others: with each checkpoint its stream time is brought up to the least of those that have records, in the
+        whole job. So its windows are told, when depends on the clock, and records that come to it of before are late.
         """
         if not isinstance(windows, Windows):
             raise ConfigurationError(f'window needs the kind of windows, such as Tumbling("1m"), not {windows!r}')
         grace_ms = 0 if grace is None else checked_ms("the grace of window", grace)
-        return WindowedStream(self._windowed, windows, grace_ms)
+        idle_ms = None if idle is None else positive_ms("idle of window", idle)
+        return WindowedStream(self._windowed, windows, grace_ms, idle_ms)
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
         """Return one stream of the records of this one and of the others; those of one source keep its order."""

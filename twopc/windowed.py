@@ -24,8 +24,10 @@ class WindowedStream:
     form of it the functions see: JSON unless said otherwise.
     """
 
-    def __init__(self, add: Callable[[WindowAggregate], Output], windows: Windows, grace_ms: int) -> None:
-        self._add, self._windows, self._grace_ms = add, windows, grace_ms
+    def __init__(
+        self, add: Callable[[WindowAggregate], Output], windows: Windows, grace_ms: int, idle_ms: int | None
+    ) -> None:
+        self._add, self._windows, self._grace_ms, self._idle_ms = add, windows, grace_ms, idle_ms
 
     def count(self, *, name: str) -> WindowedTable:
         """Count the records of each window."""
@@ -67,7 +69,8 @@ class WindowedStream:
 
     def _table(self, aggregation: Aggregation, name: str, state: Serde | None) -> WindowedTable:
         serde = Json() if state is None else state
-        return WindowedTable(self._add(WindowAggregate(self._windows, self._grace_ms, aggregation, name, serde)))
+        step = WindowAggregate(self._windows, self._grace_ms, aggregation, name, serde, self._idle_ms)
+        return WindowedTable(self._add(step))
 
 
 class WindowedTable:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
-from coordinator.access import ERROR_KINDS_MAX, PENDING_MAX, SAMPLES_MAX, admitted
+from coordinator.access import ERROR_KINDS_MAX, OPERATORS_MAX, PENDING_MAX, SAMPLES_MAX, admitted
 from tests.coordinator.kit import checkpoint, snapshot
 from twopc.errors import ProtocolViolation
 from twopc.protocol.facts import StateHandle
 from twopc.protocol.figures import RECORDS_IN, RECORDS_SKIPPED, SPLIT_LAG, FigureSample
+from twopc.protocol.followed_times import NumberTimes
 from twopc.protocol.messages import Ack, Committed, Decline, EndOfInput, Failed, Progress, ToCoordinator
 from twopc.protocol.record_errors import RecordErrorKind
 from twopc.rpc.redaction import TEXT_MAX, redact
@@ -47,7 +49,14 @@ def test_state_that_is_not_in_its_own_place_is_refused_without_naming_the_other(
 @pytest.mark.parametrize("name", ["pause_ms", "store_ms", "pre_commit_ms", "write_ms"])
 def test_a_duration_that_is_none_is_refused(name: str, duration: float) -> None:
     with pytest.raises(ProtocolViolation, match="duration"):
-        admitted(Ack(HONEST.checkpoint_id, HONEST.snapshot, **{name: duration}))
+        admitted(replace(HONEST, **cast(Any, {name: duration})))
+
+
+def test_an_acknowledgement_with_the_times_of_too_many_operators_is_refused() -> None:
+    times = tuple(NumberTimes(f"operator-{number}", 0, 0) for number in range(OPERATORS_MAX + 1))
+    assert admitted(replace(HONEST, times=times[1:]))
+    with pytest.raises(ProtocolViolation, match="the times of more than 1000 operators"):
+        admitted(replace(HONEST, times=times))
 
 
 def test_text_is_bounded_and_names_no_place_of_a_machine() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.coordinator.kit import INTERVAL, JOB, TIMEOUT, FaultyStorage, Scene, checkpoint, snapshot
 from twopc import events
+from twopc.protocol.followed_times import FollowedTime, NumberTimes
 from twopc.protocol.ids import AttemptId
 from twopc.protocol.messages import Abort, Ack, Complete, Failed, FencedOff, Trigger
 
@@ -68,6 +69,25 @@ def test_an_acknowledgement_of_an_older_checkpoint_counts_for_nothing() -> None:
     scene.ack(1, 1)
     assert scene.told(events.CheckpointTriggered, 2)
     assert not scene.told(events.CheckpointCompleted)
+
+
+def test_a_trigger_tells_the_times_to_follow_of_the_checkpoint_that_completed_last() -> None:
+    scene = Scene()
+    scene.run()
+    for number, times in ((1, (3, 7)), (2, (9, 8))):
+        scene.wait(INTERVAL)
+        for subtask, time in enumerate(times):
+            scene.say(
+                subtask,
+                Ack(
+                    checkpoint(number),
+                    snapshot(subtask, checkpoint_id=number),
+                    times=(NumberTimes("windows", time, time),),
+                ),
+            )
+    scene.wait(INTERVAL)
+    triggers = [message for message in scene.heard(0) if isinstance(message, Trigger)]
+    assert [trigger.times for trigger in triggers] == [(), (FollowedTime("windows", 3),), (FollowedTime("windows", 8),)]
 
 
 def test_a_late_acknowledgement_of_an_aborted_checkpoint_is_answered_with_its_abort() -> None:

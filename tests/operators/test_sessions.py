@@ -87,6 +87,7 @@ def test_a_closed_session_leaves_nothing_but_the_stream_time() -> None:
     assert {(state.name, key) for state, _, key in store.states} == {
         ("$stream-time", b""),
         ("$told", b""),
+        ("$open-windows", b""),
         ("op", b"c"),
         ("$timers", (2**63 + 110).to_bytes(8) + b"c"),
     }

@@ -105,6 +105,7 @@ def test_when_time_has_passed_nothing_is_left_but_the_stream_time() -> None:
     assert {(state.name, key) for state, _, key in store.states} == {
         ("$stream-time", b""),
         ("$told", b""),
+        ("$open-windows", b""),
         ("op", b"c"),
         ("$timers", (2**63 + 1_000).to_bytes(8) + b"c"),
     }

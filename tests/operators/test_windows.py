@@ -14,6 +14,7 @@ from twopc import (
     ConfigurationError,
     Hopping,
     Job,
+    Json,
     KafkaSink,
     KafkaSource,
     Session,
@@ -22,11 +23,14 @@ from twopc import (
     UserCodeError,
     Window,
 )
+from twopc.operators import Dataflow
 from twopc.operators.dataflow import SinkOutput
+from twopc.operators.turn import Turn
 from twopc.operators.window_step import Aggregate, Collect, Reduce, Sum
+from twopc.operators.windows import KEYS_AT_ONCE, WindowOperator
 from twopc.record import RecordError
 from twopc.state.forms import ListOf, WindowsOf
-from twopc.state.layout import StateName
+from twopc.state.layout import OPEN_WINDOWS, StateName
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore
 
@@ -207,6 +211,7 @@ def test_a_closed_window_leaves_no_state_but_the_stream_time() -> None:
     assert {(state.name, key) for state, _, key in store.states} == {
         ("$stream-time", b""),
         ("$told", b""),
+        ("$open-windows", b""),
         ("op", b"b"),
         ("$timers", (2**63 + 110).to_bytes(8) + b"b"),
     }
@@ -231,6 +236,54 @@ def test_what_comes_out_does_not_depend_on_batches_nor_on_restarts(
     assert told == expected
     assert isinstance(whole.store, DictStore)
     assert store.states == whole.store.states
+
+
+class Cutting(Json):
+    """Cuts a dataflow each time that a value is told."""
+
+    flow: Dataflow
+
+    def deserialize(self, data: bytes | None) -> Any:
+        self.flow.cut()
+        return super().deserialize(data)
+
+
+def test_how_many_windows_are_open_is_known_behind_a_restart_and_not_behind_a_checkpoint_of_before() -> None:
+    store = DictStore()
+    WindowHarness(TEN, store=store).put(at(("a", 5), ("b", 5), ("b", 11), ("c", 12)))
+    operator = opened(store)
+    assert [operator.open_windows(number) for number in (0, 1)] == [2, 0]
+    before = DictStore({place: data for place, data in store.states.items() if place[0].name != OPEN_WINDOWS})
+    assert opened(before).open_windows(0) is None
+
+
+def opened(store: DictStore) -> WindowOperator:
+    operator = WindowHarness(TEN, store=store).flow.timed._operators["op"]
+    assert isinstance(operator, WindowOperator)
+    return operator
+
+
+def test_many_windows_that_close_at_one_record_let_a_checkpoint_in_between_and_are_told_once_each() -> None:
+    store, serde, keys = DictStore(), Cutting(), 3 * KEYS_AT_ONCE
+
+    def harness() -> Dataflow:
+        serde.flow = WindowHarness(TEN, Reduce(max), serde=serde, store=store, outputs=["final"]).flow
+        return serde.flow
+
+    put_through(harness(), "in", batch_of(at(*((f"key-{number}", 1) for number in range(keys)))))
+    serde.flow.write_back()
+    turns: list[list[Any]] = []
+    last = batch_of(at(("a", 5), ("a", 11), ("a", 12)))
+    while len(last):
+        # As after a crash: what a checkpoint has seen is there, and the record that waited comes again.
+        flow = harness()
+        flow.put(Turn.of("in", last))
+        taken, outputs = flow.advance()
+        turns.append([key for output in outputs for key in output.batch.keys])
+        flow.write_back()
+        last = last.behind(taken)
+    assert sorted(key for turn in turns for key in turn) == sorted(["a", *(f"key-{number}" for number in range(keys))])
+    assert max(map(len, turns)) <= KEYS_AT_ONCE
 
 
 @given(TIMES)

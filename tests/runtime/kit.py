@@ -12,6 +12,7 @@ from twopc.errors import CheckpointDeclined
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators import Dataflow
 from twopc.protocol.facts import Committable, SplitPosition, StateHandle
+from twopc.protocol.followed_times import FollowedTime
 from twopc.protocol.ids import CheckpointId, SubtaskIndex
 from twopc.protocol.messages import (
     Complete,
@@ -152,8 +153,8 @@ class Stage:
         return [message for message in self.link.sent if isinstance(message, kind)]
 
 
-def trigger(stage: Stage, number: int, *, final: bool = False) -> None:
-    stage.link.deliver(Trigger(CheckpointId(number), final))
+def trigger(stage: Stage, number: int, *, final: bool = False, times: tuple[FollowedTime, ...] = ()) -> None:
+    stage.link.deliver(Trigger(CheckpointId(number), final, times))
 
 
 def complete(stage: Stage, number: int) -> None:

@@ -58,12 +58,13 @@ def _said_first() -> Iterator[None]:
         yield
 
 
-def _keep_closed(operator: Any, partition: Any, now: int, row: Any) -> None:
+def _keep_closed(operator: Any, partition: Any, now: int, row: Any, rest: Any) -> bool:
     """Put out what is over, and leave the state of a key that has no window any more where it is stored."""
-    _put_out(operator, partition, now, row)
+    is_all = _put_out(operator, partition, now, row, rest)
     _, dirty = operator._cache.of(partition.number)
     for key in [key for key, windows in dirty.items() if windows is None]:
         del dirty[key]
+    return is_all
 
 
 @contextmanager

@@ -34,6 +34,7 @@ class HeldState:
 
     now: int | None = None
     told: int | None = None
+    open: int = 0
     states: dict[tuple[str, bytes], Any] = field(default_factory=dict)
     timers: dict[bytes, set[int]] = field(default_factory=dict)
     expiries: set[tuple[int, bytes]] = field(default_factory=set)
@@ -43,10 +44,16 @@ class HeldState:
         last = {key: held for (name, key), held in self.states.items() if name == "last"}
         return (
             (self.now, self.told) == (operator.now, operator.told_up_to)
+            and self.open == self._number_of_windows()
             and self.states == operator.states()
             and operator.may_wait(self.timers)
             and self.expiries == {(written + TTL_MS, key) for key, (_, written) in last.items()}
         )
+
+    def _number_of_windows(self) -> int:
+        lists = (held for held in self.states.values() if isinstance(held, list))
+        # What ends before it starts is remembered of others.
+        return sum(start <= end for windows in lists for start, end, _ in windows)
 
 
 def judge_timed_output(run: Simulation) -> None:
@@ -172,6 +179,8 @@ def _held(
                 each.now = int(value)
             case "$told":
                 each.told = int(value)
+            case "$open-windows":
+                each.open = int(value)
             case "$timers":
                 at, whose = _entry(key)
                 each.timers.setdefault(whose, set()).add(at)

@@ -143,3 +143,11 @@ def test_what_a_join_with_a_broadcast_table_makes_is_on_no_path_and_all_else_is(
     assert "'join' looks into 'known', a broadcast table" in paths.undetermined["out"]
     assert {*paths.undetermined} == {"join", "out"}
     assert [node.id for node in paths.nodes] == ["orders", "count", "counts"]
+
+
+def test_windows_that_follow_other_partitions_by_the_clock_are_on_no_path() -> None:
+    clicks = Job("job").source(KafkaSource("a"))
+    job = clicks.window(Tumbling("1m"), idle="30s").count(name="n").final().sink(KafkaSink("out"))
+    paths = Paths.of(job.definition())
+    assert {*paths.undetermined} == {"n", "sink-1"}
+    assert "(idle=), and when it did, no topic tells" in paths.undetermined["sink-1"]

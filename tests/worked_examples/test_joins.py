@@ -157,9 +157,22 @@ def test_each_record_meets_the_last_version_of_its_time_that_has_come(
     records = [f"{name}{at}{'' if name == 'o' else value}" for name, at, value in parts]
     for number, (name, at, value) in enumerate(parts):
         now = max(now, at)
+        versions = known_at(versions, now - keep_ms)
         if name == "c":
-            versions.append((at, number, value[1:]))
+            versions = known_at([*versions, (at, number, value[1:])], now - keep_ms)
         elif at >= now - keep_ms:
             found = max((version for version in versions if version[0] <= at), default=(0, 0, ""))[2]
             expected.append(f"o{at} -> (o{at},{found or '-'})@{at}")
     assert as_of(keep_ms, on_error=lambda source, error: []).put(" ".join(records)) == expected
+
+
+def known_at(versions: list[tuple[int, int, str]], horizon: int) -> list[tuple[int, int, str]]:
+    """Leave out a row that was deleted by this time: nothing is kept of it, so an older version that comes is there."""
+    past = [version for version in versions if version[0] <= horizon]
+    is_deleted = past and not max(past)[2]
+    return [version for version in versions if version not in past] if is_deleted else versions
+
+
+def test_of_a_row_that_was_deleted_longer_ago_than_versions_are_kept_an_older_version_that_comes_is_there() -> None:
+    assert as_of(5).put("c1= c7:j=z c0=x o7") == ["o7 -> (o7,x)@7"]
+    assert as_of(5).put("c1= c0=x o5") == ["o5 -> (o5,-)@5"]

@@ -4,6 +4,7 @@
   counts which came last.
 - Versions are kept as long as a record may come that is at most `keep` behind the stream time: those that are not
   older, and the last before them. A record that is further behind goes wrong: what it would have met may be gone.
+- Of a row that was deleted by then nothing is kept: an older version that comes behind that has the row again.
 - A record does not wait: a version that comes behind it, though of an earlier time, changes nothing of it any more.
 """
 

@@ -223,6 +223,10 @@ class Dataflow:
         """Let stream time reach this at the operators behind no other sources; return what comes of it."""
         return self._let_pass(self.timed.pass_time(sources, to))
 
+    def follow_time(self, others: Iterable[tuple[str, int, int]]) -> list[SinkOutput]:
+        """Let stream time reach this at these operators and partition numbers; return what comes of it."""
+        return self._let_pass(self.timed.follow(others))
+
     def refuse(self, error: RecordError) -> Iterable[SinkOutput]:
         """Return what is written in the place of a record that came out last and that a sink can't write."""
         return self._on_error(self._source_of(error.row), error)

@@ -76,6 +76,9 @@ class TimedInstance(Instance):
     late: int | None = None
     """How many records came too late; None where none can."""
 
+    idle_ms: int | None = None
+    """For how long a partition number may have no records before its time follows that of others; None for ever."""
+
     @abstractmethod
     def pass_time(self, number: int, to: int) -> Result:
         """Let the stream time of a partition number reach this, and return what is due by then."""
@@ -83,6 +86,10 @@ class TimedInstance(Instance):
     @abstractmethod
     def drain(self, number: int) -> Result:
         """Let the stream time of a partition number pass until nothing waits for it."""
+
+    def open_windows(self, number: int) -> int | None:
+        """Return how many windows are open under a partition number; None where none can be, or it is not known."""
+        return None
 
     @abstractmethod
     def stream_time(self, number: int) -> int | None:

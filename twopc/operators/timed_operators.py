@@ -40,6 +40,15 @@ class TimedOperators:
             for number in self._numbers:
                 yield key, operator.pass_time(number, to)
 
+    def follow(self, others: Iterable[tuple[str, int, int]]) -> Passed:
+        """Let the stream time of each of these operators and partition numbers reach this."""
+        for key, number, to in others:
+            yield key, self._operators[key].pass_time(number, to)
+
+    def idle_ms(self) -> Mapping[str, int]:
+        """For how long a number may have no records before it follows others, of the operators that say so."""
+        return {key: idle for key, operator in self._operators.items() if (idle := operator.idle_ms) is not None}
+
     @property
     def stream_time(self) -> int | None:
         """The greatest of any operator and partition number here; None before any."""
@@ -53,6 +62,16 @@ class TimedOperators:
             for number in self._numbers
             if (time := operator.stream_time(number)) is not None
         }
+
+    def open_windows(self) -> Mapping[str, int]:
+        """The number of open windows here, of operators that have some and know how many."""
+        counts = {}
+        for key, operator in self._operators.items():
+            each = [operator.open_windows(number) for number in self._numbers]
+            known = [count for count in each if count is not None]
+            if known and len(known) == len(each):
+                counts[key] = sum(known)
+        return counts
 
     def late(self) -> Mapping[str, int]:
         """The number of records of this attempt that came too late, by window."""

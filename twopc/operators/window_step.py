@@ -13,7 +13,7 @@ from twopc.operators.step import Step
 from twopc.protocol.ids import checked_name
 from twopc.serde import Bytes, Json, Serde, checked_state_serde
 from twopc.state.forms import SessionsOf, SlidingOf, WindowsOf
-from twopc.state.layout import STREAM_TIME, TIMERS, TOLD
+from twopc.state.layout import OPEN_WINDOWS, STREAM_TIME, TIMERS, TOLD
 from twopc.windows import Hopping, Session, Sliding, Tumbling, Windows
 
 
@@ -91,6 +91,8 @@ class WindowAggregate(Step):
     aggregation: Aggregation
     name: str
     serde: Serde
+    idle_ms: int | None = None
+    """For how long a partition number may have no records before its time follows that of the others; None for ever."""
     keeps_key = by_key = True
 
     def __post_init__(self) -> None:
@@ -109,7 +111,7 @@ class WindowAggregate(Step):
     @property
     def states(self) -> Mapping[str, Serde]:
         """The open windows of a key, and the states of the operator itself."""
-        return {self.name: _form_of(self.windows)(self.serde), STREAM_TIME: Json(), TIMERS: Bytes(), TOLD: Json()}
+        return {self.name: _form_of(self.windows)(self.serde), **_OF_ITS_OWN}
 
     @property
     def state_name(self) -> str:
@@ -121,7 +123,11 @@ class WindowAggregate(Step):
         return WindowOperator(self, context)
 
     def __str__(self) -> str:
-        return f"{self.operator}({self.aggregation}{self.windows}, grace={self.grace_ms}ms, name={self.name!r})"
+        idle = "" if self.idle_ms is None else f"idle={self.idle_ms}ms, "
+        return f"{self.operator}({self.aggregation}{self.windows}, grace={self.grace_ms}ms, {idle}name={self.name!r})"
+
+
+_OF_ITS_OWN: Mapping[str, Serde] = {STREAM_TIME: Json(), TIMERS: Bytes(), TOLD: Json(), OPEN_WINDOWS: Json()}
 
 
 def _form_of(windows: Windows) -> type[WindowsOf]:

@@ -6,6 +6,7 @@
   affair of the kind of windows (`twopc.operators.window_kind`).
 - What a window comes to when it is over has the place of the record that moved time, and its own key: what goes wrong
   with it is not that record's error.
+- What closes at one record may be cut, as a loop over records: the record waits then, and the rest closes before it.
 - A window that was told stays so, though the job is started again with a longer grace: up to which time windows are
   told is kept, and to whoever asks what is late, stream time is at least the grace behind that.
 - Open windows are one value by key, in the order of their starts. A key that has any has an entry in the time queue, at
@@ -17,6 +18,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
+from operator import length_hint
 from typing import Any
 
 from twopc.clock import LATEST_MS
@@ -24,6 +27,7 @@ from twopc.column import Over, named, user_code_error
 from twopc.errors import UserCodeError
 from twopc.operators.instance import OperatorContext, TimedInstance
 from twopc.operators.keyed import KeyForms, Run, partition_runs
+from twopc.operators.open_windows import OpenWindows
 from twopc.operators.result import Result, Work
 from twopc.operators.stream_time import StreamTime, ToldTime
 from twopc.operators.time_bound import too_far_ahead
@@ -41,6 +45,9 @@ from twopc.termination import TERMINATION
 from twopc.windows import Window
 
 NOTHING = Batch([], [])
+
+KEYS_AT_ONCE = 1_000
+"""The keys whose windows close before it is asked whether a checkpoint waits."""
 
 _NEVER = -(2**63)
 """Before any time."""
@@ -73,6 +80,7 @@ class _Partition:
         self.time = StreamTime(operator, number, store)
         self.told = ToldTime(operator, number, store)
         self.closings = TimeQueue(StateName(operator, TIMERS), number, store)
+        self.open = OpenWindows(operator, number, store, has_seen_records=self.time.now is not None)
         self.all_told = _NEVER if self.told.now is None else self.told.now + grace_ms
         """The stream time at which, with this grace, all is over that was told before this attempt."""
 
@@ -82,6 +90,7 @@ class _Partition:
         self.told.write_back()
         self.time.write_back()
         self.closings.write_back()
+        self.open.write_back()
 
 
 class WindowOperator(TimedInstance):
@@ -96,6 +105,7 @@ class WindowOperator(TimedInstance):
         self._partitions: dict[int, _Partition] = {}
         self._has_current = "current" in context.outputs
         self.late: int = 0
+        self.idle_ms = step.idle_ms
         self._outputs: dict[str, Batch] = {}
         self._final = self._current = _Outputs()
         self._failed = False
@@ -111,7 +121,8 @@ class WindowOperator(TimedInstance):
         late: list[int] = []
         taken = 0
         cause: BaseException | None = None
-        rest = over(batch.values)
+        # With one more than there are: while that is to come, nobody has cut the loop.
+        rest = over([*batch.values, None])
         self._failed = True
         for number, run in partition_runs(batch.rows[: len(keys)], keys):
             self._cache.fetch(number, run)
@@ -139,6 +150,9 @@ class WindowOperator(TimedInstance):
 
     def stream_time(self, number: int) -> int | None:
         return self._opened(number).time.now
+
+    def open_windows(self, number: int) -> int | None:
+        return self._opened(number).open.number
 
     def side_output(self, name: str) -> Batch:
         return self._outputs[name]
@@ -176,34 +190,38 @@ class WindowOperator(TimedInstance):
             except BaseException as error:  # noqa: BLE001 - it is an error of the record in hand
                 return index - begin, error
             time.now = now
-            if closings.earliest <= now:
-                self._close(partition, now, rows[index])
+            if closings.earliest <= now and not self._close(partition, now, rows[index], rest):
+                return index - begin, None
             if change is None:
                 late.append(index)
             else:
                 # What closed just now may have been the last that the key had.
                 held[form] = dirty[form] = windows = held.get(form) or {}
-                self._apply(change, windows, closings, form, left)
+                self._apply(change, windows, partition, form, left)
                 if self._has_current:
                     self._tell(change, rows[index], batch.keys[index], stamp)
                 # A window that waits for a longer grace of before, and has grown, is over by the grace of now.
                 if closings.earliest <= now:
-                    self._close(partition, now, rows[index])
+                    self._close(partition, now, rows[index], None)
             index += 1
         return index - begin, None
 
-    def _apply(self, change: Change, windows: Open, closings: TimeQueue, form: bytes, left: bytes) -> None:
-        before = len(windows)
+    def _apply(self, change: Change, windows: Open, partition: _Partition, form: bytes, left: bytes) -> None:
+        before = _number(windows)
         for start in change.gone:
             del windows[start]
         for start, entry in change.put.items():
             if start not in windows:
                 closes = self._kind.closes(start, entry)
                 if all(closes < self._kind.closes(*other) for other in windows.items()):
-                    closings.add(closes, form, left)
+                    partition.closings.add(closes, form, left)
             windows[start] = entry
-        if len(windows) != before:
-            self._cache.grew(WINDOW_BYTES * (len(windows) - before))
+        if more := _number(windows) - before:
+            self._grew(partition, more)
+
+    def _grew(self, partition: _Partition, more: int) -> None:
+        partition.open.changed(more)
+        self._cache.grew(WINDOW_BYTES * more)
 
     def _tell(self, change: Change, row: Row, key: Any, stamp: int) -> None:
         for start in sorted(change.put.keys() - {REMEMBERED}):
@@ -218,25 +236,29 @@ class WindowOperator(TimedInstance):
         time = partition.time
         time.now = to if time.now is None else max(time.now, to)
         self._failed = True
-        self._close(partition, time.now, PassedTime(partition.number))
+        self._close(partition, time.now, PassedTime(partition.number), None)
         self._failed = False
 
-    def _close(self, partition: _Partition, now: int, row: Row) -> None:
-        """Put out the windows that are over at this time, and forget them."""
+    def _close(self, partition: _Partition, now: int, row: Row, rest: Iterator[Any] | None) -> bool:
+        """Put out the windows that are over at this time, and forget them: all, or as many as go before a cut.
+
+        Return whether it was all. The record that moved time there is not taken before.
+        """
         try:
-            self._put_out(partition, now, row)
+            return self._put_out(partition, now, row, rest)
         except ValueError as error:
             # Some are out and gone already, so nobody goes on behind it.
             raise user_code_error(row, str(self._step), error) from error
 
-    def _put_out(self, partition: _Partition, now: int, row: Row) -> None:
+    def _put_out(self, partition: _Partition, now: int, row: Row, rest: Iterator[Any] | None) -> bool:
         number, closings, kind = partition.number, partition.closings, self._kind
         held, dirty = self._cache.of(number)
+        turn = count(1)
         while (due := closings.pop(now)) is not None:
             at, form, left = due
             self._cache.fetch(number, (form,))
             windows: Open = held.get(form) or {}
-            before, remembered = len(windows), windows.get(REMEMBERED)
+            before, remembered = _number(windows), windows.get(REMEMBERED)
             over = kind.take_over(windows, at)
             for start, entry in over:
                 whose, key = KeyOnly(row, legible(form), at), whole_key(form, left)
@@ -245,7 +267,10 @@ class WindowOperator(TimedInstance):
                 closings.add(min(kind.closes(*each) for each in windows.items()), form, left)
             if over or windows.get(REMEMBERED) != remembered:
                 held[form] = dirty[form] = windows or None
-                self._cache.grew(WINDOW_BYTES * (len(windows) - before))
+                self._grew(partition, _number(windows) - before)
+            if rest is not None and next(turn) % KEYS_AT_ONCE == 0 and length_hint(rest) == 0:
+                return closings.earliest > now
+        return True
 
     def _opened(self, number: int) -> _Partition:
         partition = self._partitions.get(number)
@@ -266,3 +291,8 @@ class WindowOperator(TimedInstance):
         self._cache.settle()
         for partition in self._partitions.values():
             partition.closings.settle()
+
+
+def _number(windows: Open) -> int:
+    """Return how many windows there are, without what is remembered of others."""
+    return len(windows) - (REMEMBERED in windows)

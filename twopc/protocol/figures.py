@@ -69,6 +69,7 @@ BYTES_OUT = _by_operator("num_bytes_out", "Bytes of the values that a sink has w
 LATE_RECORDS = _by_operator(
     "num_late_records", "Records that came too late for every window that they belong to, in this attempt."
 )
+OPEN_WINDOWS = Figure("operator_open_windows", "Windows that are open.", (OPERATOR,))
 RECORDS_SKIPPED = Figure(
     "source_num_records_skipped", "Records that went wrong and were left out.", ("source", OPERATOR), is_counter=True
 )
@@ -101,6 +102,7 @@ FIGURES = (
     BYTES_IN,
     BYTES_OUT,
     LATE_RECORDS,
+    OPEN_WINDOWS,
     RECORDS_SKIPPED,
     DEAD_LETTERS,
     STREAM_TIME,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.figures import Figures
+from twopc.protocol.followed_times import FollowedTime, NumberTimes
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.record_errors import RecordErrorKind
 
@@ -23,10 +24,14 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Take this checkpoint. After a `final` one, read nothing more."""
+    """Take this checkpoint. After a `final` one, read nothing more.
+
+    `times` are those that numbers without records follow behind it.
+    """
 
     checkpoint_id: CheckpointId
     final: bool = False
+    times: tuple[FollowedTime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,10 @@ ToSubtask = Welcome | Trigger | Complete | Abort | Finish | FencedOff | Drain
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """This subtask's part of a checkpoint is stored and pre-committed. Durations are those of `SubtaskTimes`."""
+    """This subtask's part of a checkpoint is stored and pre-committed. Durations are those of `SubtaskTimes`.
+
+    `times` are those under the numbers here, of operators that ask for that.
+    """
 
     checkpoint_id: CheckpointId
     snapshot: SubtaskSnapshot
@@ -83,6 +91,7 @@ class Ack:
     store_ms: float = 0.0
     pre_commit_ms: float = 0.0
     write_ms: float = 0.0
+    times: tuple[NumberTimes, ...] = ()
 
     @property
     def durations(self) -> tuple[float, ...]:

@@ -27,20 +27,42 @@ class Attach(_message.Message):
     def __init__(self, job: _Optional[str] = ..., attempt: _Optional[int] = ..., subtask: _Optional[int] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., last_checkpoint_id: _Optional[int] = ..., end_of_input: _Optional[bool] = ..., heartbeat_timeout_ms: _Optional[int] = ...) -> None: ...
 
 class Ack(_message.Message):
-    __slots__ = ("checkpoint_id", "snapshot_json", "pause_ms", "store_ms", "pre_commit_ms", "write_ms")
+    __slots__ = ("checkpoint_id", "snapshot_json", "pause_ms", "store_ms", "pre_commit_ms", "write_ms", "times")
     CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_JSON_FIELD_NUMBER: _ClassVar[int]
     PAUSE_MS_FIELD_NUMBER: _ClassVar[int]
     STORE_MS_FIELD_NUMBER: _ClassVar[int]
     PRE_COMMIT_MS_FIELD_NUMBER: _ClassVar[int]
     WRITE_MS_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
     checkpoint_id: int
     snapshot_json: bytes
     pause_ms: float
     store_ms: float
     pre_commit_ms: float
     write_ms: float
-    def __init__(self, checkpoint_id: _Optional[int] = ..., snapshot_json: _Optional[bytes] = ..., pause_ms: _Optional[float] = ..., store_ms: _Optional[float] = ..., pre_commit_ms: _Optional[float] = ..., write_ms: _Optional[float] = ...) -> None: ...
+    times: _containers.RepeatedCompositeFieldContainer[NumberTimes]
+    def __init__(self, checkpoint_id: _Optional[int] = ..., snapshot_json: _Optional[bytes] = ..., pause_ms: _Optional[float] = ..., store_ms: _Optional[float] = ..., pre_commit_ms: _Optional[float] = ..., write_ms: _Optional[float] = ..., times: _Optional[_Iterable[_Union[NumberTimes, _Mapping]]] = ...) -> None: ...
+
+class NumberTimes(_message.Message):
+    __slots__ = ("operator", "least", "greatest", "holds")
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    LEAST_FIELD_NUMBER: _ClassVar[int]
+    GREATEST_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    operator: str
+    least: int
+    greatest: int
+    holds: bool
+    def __init__(self, operator: _Optional[str] = ..., least: _Optional[int] = ..., greatest: _Optional[int] = ..., holds: _Optional[bool] = ...) -> None: ...
+
+class FollowedTime(_message.Message):
+    __slots__ = ("operator", "time")
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    operator: str
+    time: int
+    def __init__(self, operator: _Optional[str] = ..., time: _Optional[int] = ...) -> None: ...
 
 class Decline(_message.Message):
     __slots__ = ("checkpoint_id", "reason")
@@ -125,12 +147,14 @@ class FromSubtask(_message.Message):
     def __init__(self, attach: _Optional[_Union[Attach, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., decline: _Optional[_Union[Decline, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., end_of_input: _Optional[_Union[EndOfInput, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
 
 class Trigger(_message.Message):
-    __slots__ = ("checkpoint_id", "final")
+    __slots__ = ("checkpoint_id", "final", "times")
     CHECKPOINT_ID_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
     checkpoint_id: int
     final: bool
-    def __init__(self, checkpoint_id: _Optional[int] = ..., final: _Optional[bool] = ...) -> None: ...
+    times: _containers.RepeatedCompositeFieldContainer[FollowedTime]
+    def __init__(self, checkpoint_id: _Optional[int] = ..., final: _Optional[bool] = ..., times: _Optional[_Iterable[_Union[FollowedTime, _Mapping]]] = ...) -> None: ...
 
 class Complete(_message.Message):
     __slots__ = ("checkpoint_id",)

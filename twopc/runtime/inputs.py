@@ -63,6 +63,12 @@ class Inputs:
             for held in reader.positions(chain(waiting(source), self._held_rows(source)))
         )
 
+    def read_positions(self) -> tuple[SplitPosition, ...]:
+        """Return how far every split is read, whatever of it was processed."""
+        return tuple(
+            replace(held, source=source) for source, reader in self._readers.items() for held in reader.positions(())
+        )
+
     def check_input(self, checkpoint_id: CheckpointId) -> None:
         """Raise unless all records so far came from the input that the splits name."""
         for reader in self._readers.values():

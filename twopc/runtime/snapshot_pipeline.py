@@ -19,6 +19,7 @@ from twopc.clock import Clock
 from twopc.errors import CheckpointDeclined
 from twopc.faults.points import CrashPoint, reached
 from twopc.protocol.facts import StateHandle, SubtaskSnapshot
+from twopc.protocol.followed_times import NumberTimes
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Ack, Decline
 from twopc.runtime.link import Link, MessageTooLarge
@@ -31,11 +32,15 @@ SnapshotOf = Callable[[StateHandle], SubtaskSnapshot]
 
 @dataclass(frozen=True, slots=True)
 class LoopPause:
-    """The pause of the data loop for a checkpoint: its length, the part until its pre-commit returned, and its end."""
+    """The pause of the data loop for a checkpoint: its length, the part until its pre-commit returned, and its end.
+
+    `times` are the stream times of then.
+    """
 
     ms: float
     pre_commit_ms: float
     ended_at: float
+    times: tuple[NumberTimes, ...]
 
 
 class SnapshotPipeline:
@@ -67,10 +72,11 @@ class SnapshotPipeline:
         snapshot_of: SnapshotOf,
         paused_at: float,
         pre_committed_at: float,
+        times: tuple[NumberTimes, ...],
     ) -> None:
         """Begin to bring it into storage; the loop has stood still since `paused_at`, and goes on now."""
         now = self._clock.monotonic()
-        pause = LoopPause((now - paused_at) * 1000, (pre_committed_at - paused_at) * 1000, now)
+        pause = LoopPause((now - paused_at) * 1000, (pre_committed_at - paused_at) * 1000, now, times)
         match taken:
             case StateHandle():
                 self._acknowledge(checkpoint_id, snapshot_of(taken), pause, write_ms=0.0, store_ms=0.0)
@@ -109,7 +115,9 @@ class SnapshotPipeline:
     ) -> None:
         reached(CrashPoint.AFTER_STORE, checkpoint=checkpoint_id, subtask=self._index)
         try:
-            self._link.send(Ack(checkpoint_id, snapshot, pause.ms, store_ms, pause.pre_commit_ms, write_ms))
+            self._link.send(
+                Ack(checkpoint_id, snapshot, pause.ms, store_ms, pause.pre_commit_ms, write_ms, pause.times)
+            )
         except MessageTooLarge as error:
             hint = "raise the parallelism, so that a subtask has fewer partitions"
             self.decline(checkpoint_id, CheckpointDeclined(f"what describes the snapshot takes {error}: {hint}"))

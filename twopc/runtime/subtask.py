@@ -28,6 +28,7 @@ from twopc.operators import SinkOutput
 from twopc.packed_column import PackedColumn
 from twopc.protocol.facts import Committable, SplitPosition, SubtaskSnapshot
 from twopc.protocol.figures import Figures
+from twopc.protocol.followed_times import FollowedTime, NumberTimes
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId, SubtaskIndex
 from twopc.protocol.messages import Committed, EndOfInput, Progress, ToSubtask, Trigger
 from twopc.protocol.subtask_state import (
@@ -43,6 +44,7 @@ from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.commit_queue import CommitQueue
 from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.figures import figures_of
+from twopc.runtime.idle_numbers import IdleNumbers
 from twopc.runtime.slow_function import SlowFunctionWatch
 from twopc.runtime.snapshot_pipeline import SnapshotOf, SnapshotPipeline
 from twopc.runtime.transaction_ages import TransactionAges
@@ -95,6 +97,8 @@ class Subtask:
         self._counted_at = -FIGURES_SECONDS
         self._ages = TransactionAges()
         self._progress = Progress(0, 0, None, None, ())
+        self._idle = IdleNumbers(deps.dataflow.timed, deps.clock)
+        self._times_told: tuple[FollowedTime, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -160,6 +164,8 @@ class Subtask:
 
     def _move_batch(self) -> None:
         dataflow = self._deps.dataflow
+        if self._times_told and not dataflow.waits:
+            self._follow_times()
         read_seconds = 0.0 if dataflow.waits else self._read()
         if not dataflow.waits:
             return
@@ -215,6 +221,7 @@ class Subtask:
         try:
             positions = self._deps.inputs.positions(self._deps.dataflow.waiting_rows)
             self._deps.inputs.check_input(checkpoint_id)
+            times = self._number_times(positions)
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
             pre_committed = self._deps.clock.monotonic()
@@ -223,7 +230,27 @@ class Subtask:
         except CheckpointDeclined as error:
             self._snapshots.decline(checkpoint_id, error)
             return
-        self._snapshots.begin(checkpoint_id, taken, self._snapshot_maker(positions), started, pre_committed)
+        maker = self._snapshot_maker(positions)
+        self._snapshots.begin(checkpoint_id, taken, maker, started, pre_committed, times)
+        self._times_told = trigger.times
+
+    def _number_times(self, processed: tuple[SplitPosition, ...]) -> tuple[NumberTimes, ...]:
+        """Return what partition numbers without records follow, as far as it is known here."""
+        if not self._idle.counts:
+            return ()
+        inputs = self._deps.inputs
+        self._idle.look(inputs.read_positions(), processed, inputs.split_lags())
+        return self._idle.times()
+
+    def _follow_times(self) -> None:
+        """Let numbers without records follow those that have some; nothing may wait in the graph."""
+        inputs, dataflow, times = self._deps.inputs, self._deps.dataflow, self._times_told
+        self._times_told = ()
+        # Once more: of a number that has records by now, time is what they say.
+        self._idle.look(inputs.read_positions(), inputs.positions(dataflow.waiting_rows), inputs.split_lags())
+        if behind := self._idle.behind(times):
+            outputs = dataflow.follow_time(behind)
+            self._records_out += self._deps.outputs.write(outputs, dataflow.refuse)
 
     def _write_back(self) -> None:
         """Before the flush of the transaction, because the producer sends by itself meanwhile."""

@@ -24,7 +24,7 @@ from typing import Any
 from twopc.error_policy import ErrorPolicy
 from twopc.graph import JobDefinition, Merge, Operator
 from twopc.listing import listed
-from twopc.operators import JoinBroadcast
+from twopc.operators import JoinBroadcast, WindowAggregate
 from twopc.port import Port
 from twopc.sink import Sink
 from twopc.source import Source
@@ -159,6 +159,11 @@ def _tangled(operator: Operator, met: str, without_order: bool) -> str:
         return (
             f"{operator.id!r} looks into {operator.operation.table!r}, a broadcast table, and what that held when, no "
             "topic tells"
+        )
+    if isinstance(operator.operation, WindowAggregate) and operator.operation.idle_ms is not None:
+        return (
+            f"{operator.id!r} lets partitions without records follow the others (idle=), and when it did, no topic "
+            "tells"
         )
     if met and without_order:
         return (
