@@ -1,7 +1,6 @@
 """The subtask's loop with a scripted source, a recording sink and a test that plays the coordinator."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -10,11 +9,10 @@ from tests.operators.kit import Node
 from tests.runtime.kit import RecordingSink, ScriptedReader, Stage, complete, trigger
 from twopc.clock import ManualClock
 from twopc.errors import CheckpointDeclined, Fenced, TransactionLost
-from twopc.operators import Dataflow, KeyedStateStore, Map, WindowAggregate
+from twopc.operators import Dataflow, KeyedStateStore, WindowAggregate
 from twopc.operators.window_step import Count
 from twopc.protocol.facts import Committable, SplitPosition
 from twopc.protocol.figures import BYTES_IN, FIGURES, RECORDS_IN, RECORDS_OUT
-from twopc.protocol.followed_times import FollowedTime, NumberTimes
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import (
     Abort,
@@ -219,7 +217,6 @@ def test_the_end_of_each_stage_is_said_once_and_a_later_one_goes_on_until_it_is_
     assert stage.sent(EndOfInput) == [EndOfInput(0, 1), EndOfInput(1)]
 
 
-HOUR_MS = 3_600_000
 COUNT = WindowAggregate(Tumbling("1h"), 0, Count(), "count", Json())
 
 
@@ -262,51 +259,6 @@ def test_a_plain_stop_in_a_drain_closes_no_window(make: Callable[..., Stage]) ->
     trigger(stage, 1, final=True)
     stage.steps(4)
     assert stage.sink.written == 0
-
-
-IDLE = replace(COUNT, idle_ms=30_000)
-
-
-def with_idle(store: KeyedStateStore) -> Dataflow:
-    told = Node("told", ("count.final",), Map(lambda window: b"told"))
-    return Dataflow([Node("in"), Node("count", ("in",), IDLE), told, Node("out", ("told",))], store, numbers=[0])
-
-
-def test_windows_of_a_number_without_records_are_told_with_the_checkpoint_behind_the_one_that_told_the_time(
-    make: Callable[..., Stage],
-) -> None:
-    clock = ManualClock()
-    stage = make([[b"a"]], clock=clock, flow=with_idle)
-    stage.steps(1)
-    others = (FollowedTime("count", HOUR_MS),)
-    trigger(stage, 1, times=others)
-    stage.steps(1)
-    assert stage.sink.written == 0
-    assert stage.dataflow.timed.open_windows() == {"count": 1}
-    clock.advance(30_000)
-    trigger(stage, 2, times=others)
-    stage.steps(1)
-    assert (stage.sink.written, stage.sink.log[-1]) == (1, "begin")
-    assert stage.dataflow.timed.open_windows() == {"count": 0}
-    trigger(stage, 3)
-    stage.steps(1)
-    assert stage.sink.log[-2] == "pre-commit 3 told"
-    assert [ack.times for ack in stage.sent(Ack)] == [
-        (NumberTimes("count", 1, 1),),
-        (NumberTimes("count", None, 1),),
-        (NumberTimes("count", None, HOUR_MS),),
-    ]
-
-
-def test_windows_without_idle_ask_for_no_time_and_follow_none(make: Callable[..., Stage]) -> None:
-    clock = ManualClock()
-    stage = make([[b"a"]], clock=clock, flow=counting)
-    stage.steps(1)
-    for number in (1, 2):
-        trigger(stage, number, times=(FollowedTime("count", HOUR_MS),))
-        stage.steps(1)
-        clock.advance(30_000)
-    assert (stage.sink.written, [ack.times for ack in stage.sent(Ack)]) == (0, [(), ()])
 
 
 def test_windows_of_a_stage_close_when_that_stage_is_through(make: Callable[..., Stage]) -> None:
