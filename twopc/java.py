@@ -17,7 +17,7 @@ _HOW_TO = f"install Java {OLDEST_VERSION} or newer and put it on PATH, or set JA
 
 def find_java() -> Path:
     """The `java` of JAVA_HOME, else of PATH, once it is known to be new enough."""
-    java = _locate()
+    java = locate_java()
     version = java_version(java)
     if _major(version) < OLDEST_VERSION:
         raise ConfigurationError(f"{java} is Java {version}, too old for Kafka and Spark: {_HOW_TO}")
@@ -39,7 +39,7 @@ def java_version(java: Path) -> str:
     return found.group(1)
 
 
-def _locate() -> Path:
+def locate_java() -> Path:
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"

@@ -15,8 +15,8 @@ from tempfile import gettempdir
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from twopc.class_archive import ClassArchive
 from twopc.java import find_java
-from twopc.testing.class_archive import ClassArchive
 from twopc.testing.jars import exclusive
 from twopc.testing.spark_home import spark_jars
 

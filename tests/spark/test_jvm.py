@@ -12,23 +12,14 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from twopc.spark import jvm
-from twopc.spark.jvm import JvmStart, options_of_surroundings
+from twopc.spark.jvm import JvmStart
+from twopc.spark.quick_start import QuickStart
 
 NO_FOLDER = (
     'Exception in thread "main" java.io.IOException: Failed to create a temp directory (under /tmp)\n'
     "\tat org.apache.spark.util.SparkFileUtils.createDirectory(SparkFileUtils.scala:62)\n"
 )
 NO_MACHINE = "Invalid maximum heap size: -Xmx9q\nError: Could not create the Java Virtual Machine.\n"
-
-
-def test_java_takes_the_folder_for_temporary_files_that_python_takes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert options_of_surroundings() == [f'"-Djava.io.tmpdir={tmp_path}"']
-    monkeypatch.delenv("TMPDIR")
-    assert options_of_surroundings() == []
 
 
 @pytest.mark.parametrize(
@@ -42,7 +33,11 @@ def test_java_takes_the_folder_for_temporary_files_that_python_takes(
         ("", "JAVA_GATEWAY_EXITED"),
     ],
 )
-def test_a_jvm_that_does_not_start_says_why(words: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jvm_that_does_not_start_says_why_and_leaves_nothing(
+    words: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
     def fail(_conf: object, popen_kwargs: Mapping[str, Any]) -> NoReturn:
         os.write(popen_kwargs["stderr"], words.encode())
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
@@ -50,5 +45,6 @@ def test_a_jvm_that_does_not_start_says_why(words: str, reason: str, monkeypatch
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setattr(jvm, "launch_gateway", fail)
     with pytest.raises(RuntimeError) as failed:
-        JvmStart().run({}, "")
+        JvmStart(QuickStart("local[1]")).run({}, [])
     assert reason in str(failed.value)
+    assert list(tmp_path.iterdir()) == []

@@ -57,6 +57,57 @@ def test_ctrl_c_does_after_the_start_of_a_session_what_it_did_before(monkeypatch
     assert signal.getsignal(signal.SIGINT) is before
 
 
+class Starts:
+    """Counts the JVMs that were started, and those that were let go of."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
+        self.count, self.forgotten, self._error = 0, 0, error
+        monkeypatch.setattr(jvm.JvmStart, "run", self._run)
+        monkeypatch.setattr(session, "_forget", self._forget)
+
+    def _run(self, *_: object) -> None:
+        self.count += 1
+        if self._error is not None:
+            raise self._error
+
+    def _forget(self) -> None:
+        self.forgotten += 1
+
+
+def test_a_session_that_was_begun_is_the_one_that_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_a_jvm(monkeypatch, {})
+    starts, holder = Starts(monkeypatch), SessionHolder("local[1]", SparkConfiguration("job"))
+    holder.begin()
+    holder.begin()
+    assert holder.get()
+    assert (starts.count, starts.forgotten) == (1, 0)
+
+
+def test_a_session_that_was_begun_and_that_nobody_gets_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_a_jvm(monkeypatch, {})
+    starts, holder = Starts(monkeypatch), SessionHolder("local[1]", SparkConfiguration("job"))
+    holder.begin()
+    holder.close()
+    assert (starts.count, starts.forgotten) == (1, 1)
+
+
+def test_what_is_wrong_with_a_start_is_said_when_the_session_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_a_jvm(monkeypatch, {})
+    Starts(monkeypatch, RuntimeError("Java has not started: Invalid maximum heap size"))
+    holder = SessionHolder("local[1]", SparkConfiguration("job"))
+    holder.begin()
+    with pytest.raises(ConfigurationError, match=r"Spark can't start .* Invalid maximum heap size"):
+        holder.get()
+
+
+def test_nothing_is_begun_on_a_cluster_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_a_jvm(monkeypatch, {})
+    starts, holder = Starts(monkeypatch), SessionHolder("spark://10.0.0.5:7077", SparkConfiguration("job"))
+    holder.begin()
+    holder.close()
+    assert (starts.count, starts.forgotten) == (0, 0)
+
+
 @pytest.mark.parametrize("master", ["local[1]", "spark://10.0.0.5:7077"])
 def test_the_python_that_a_user_names_for_the_workers_is_kept(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without_a_jvm(monkeypatch, {"spark.pyspark.python": "/other/python"})

@@ -153,4 +153,6 @@ def _host(job: str, settings: RunSettings, job_file: str | None, signals: StopSi
     from twopc.spark.configuration import SparkConfiguration
     from twopc.spark.launch import SparkHost
 
-    return SparkHost(settings.master, SparkConfiguration.of(job, settings), stop=lambda: signals.requested)
+    spark = SparkHost(settings.master, SparkConfiguration.of(job, settings), stop=lambda: signals.requested)
+    spark.begin()
+    return spark

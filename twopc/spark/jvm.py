@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 import psutil
@@ -18,7 +19,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from twopc.logs import pass_on
-from twopc.user_folders import home_of_a_nameless_user, temporary_folder
+from twopc.spark.own_jvm import END_SECONDS, OwnJvm
+from twopc.spark.quick_start import QuickStart
+from twopc.user_folders import home_of_a_nameless_user
 
 log = logging.getLogger(__name__)
 
@@ -46,27 +49,23 @@ USER_VARIABLES = ("SPARK_USER", "HADOOP_USER_NAME")
 def options_of_surroundings() -> list[str]:
     """Return the JVM's options for what Java and Spark don't find out themselves, and fail without.
 
-    A user whose number has no entry on this machine has no home, and no name: that is set as variables. And Java takes
-    /tmp for temporary files where TMPDIR names another folder, because /tmp can't be written to.
+    A user whose number has no entry on this machine has no home, and no name: that is set as variables.
     """
-    options = []
     if (home := home_of_a_nameless_user()) is not None:
         for variable in USER_VARIABLES:
             os.environ.setdefault(variable, f"user-{os.getuid()}")
-        options.append(f'"-Duser.home={home}"')
-    if "TMPDIR" in os.environ:
-        options.append(f'"-Djava.io.tmpdir={temporary_folder()}"')
-    return options
+        return [f'"-Duser.home={home}"']
+    return []
 
 
 class JvmStart:
     """The start of the JVM that the next SparkContext of this process uses; nothing is started where there is one."""
 
-    def __init__(self, abandoned: Callable[[], bool] = lambda: False) -> None:
-        self._abandoned = abandoned
+    def __init__(self, quick: QuickStart, abandoned: Callable[[], bool] = lambda: False) -> None:
+        self._quick, self._abandoned = quick, abandoned
         self._before = _children()
 
-    def run(self, settings: Mapping[str, str], options: str) -> None:
+    def run(self, settings: Mapping[str, str], options: Sequence[str]) -> None:
         """Start it; a JVM that ends before it could be reached, as on a busy machine, is started again.
 
         `options` of the JVM go before those that the user's configuration has for it.
@@ -77,11 +76,15 @@ class JvmStart:
         for name, value in settings.items():
             conf.set(name, value)
         for number in range(1, TRIES + 1):
+            own = OwnJvm(self._quick)
             try:
-                with _options_in_front(options):
-                    _launch(conf)
+                with _options_in_front(" ".join([*options, *options_of_surroundings(), *own.options()])):
+                    process = _launch(conf)
+                own.started(process)
+                _own.append(own)
                 break
             except RuntimeError as error:
+                own.kill()
                 if number == TRIES or self._abandoned():
                     raise
                 log.warning("Spark's JVM did not start, trying again: %s", error)
@@ -93,6 +96,20 @@ class JvmStart:
             with suppress(psutil.Error):
                 process.kill()
         return bool(started)
+
+
+def end_own_jvm() -> None:
+    """Kill the JVM that this process has started, if there is one, whoever in it did."""
+    while _own:
+        _own.pop().kill()
+    if (process := getattr(SparkContext._gateway, "proc", None)) is not None:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_SECONDS)
+
+
+_own: list[OwnJvm] = []
+"""The JVM that PySpark's gateway leads to, where it is ours: there is one gateway in a process."""
 
 
 def _children() -> set[psutil.Process]:
@@ -119,8 +136,8 @@ def _options_in_front(options: str) -> Iterator[None]:
             os.environ[OPTIONS] = before
 
 
-def _launch(conf: SparkConf) -> None:
-    """Start the JVM; raise RuntimeError with its own reason where it has said one."""
+def _launch(conf: SparkConf) -> subprocess.Popen[bytes]:
+    """Start the JVM, and return its process; raise RuntimeError with its own reason where it has said one."""
     reading, writing = os.pipe()
     reasons: list[str] = []
 
@@ -144,3 +161,5 @@ def _launch(conf: SparkConf) -> None:
         raise (RuntimeError(f"Java has not started: {reasons[0]}") if reasons else failure) from failure.__cause__
     SparkContext._gateway = gateway
     SparkContext._jvm = gateway.jvm
+    process: subprocess.Popen[bytes] = gateway.proc
+    return process

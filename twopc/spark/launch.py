@@ -151,7 +151,7 @@ class SparkSubtasks:
 
 
 class SparkHost:
-    """Submits to one session, which starts with the first stage: what is wrong before then costs no start of a JVM."""
+    """Submits to one session, which starts while the driver works out what is to be submitted."""
 
     def __init__(
         self, master: str, configuration: SparkConfiguration, stop: Callable[[], bool] = lambda: False
@@ -161,6 +161,10 @@ class SparkHost:
         self._session: SparkSession | None = None
         self._slots: SlotWatch | None = None
         self._job: JobText | PickledJob | None = None
+
+    def begin(self) -> None:
+        """Begin to start the session, which takes long; what is wrong with it, the first `submit` says."""
+        self._holder.begin()
 
     def notice(self) -> str | None:
         return None if self._holder.started else f"starting Spark (master {self._holder.master})"

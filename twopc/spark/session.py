@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from importlib.resources import as_file, files
 
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -26,13 +24,13 @@ from twopc.java import find_java
 from twopc.spark.bounded_question import NoAnswer, Question
 from twopc.spark.configuration import DYNAMIC_ALLOCATION, SparkConfiguration
 from twopc.spark.failure_reason import reason_of
-from twopc.spark.jvm import JvmStart, options_of_surroundings
+from twopc.spark.jvm import JvmStart, end_own_jvm
 from twopc.spark.master import SUBMITTED, await_reachable, is_local, master_of
+from twopc.spark.quick_start import QuickStart
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
-JVM_END_SECONDS = 5.0
 ABANDON_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 """How long a JVM may take to answer; one that works takes milliseconds."""
@@ -59,6 +57,8 @@ class SessionHolder:
         self._session: SparkSession | None = None
         self._lost = False
         self._ever = False
+        self._quick = QuickStart(self.master)
+        self._coming: _Start | None = None
 
     @property
     def started(self) -> bool:
@@ -68,6 +68,14 @@ class SessionHolder:
     def lose(self) -> None:
         """Start another session the next time: the cluster no longer knows the application of this one."""
         self._lost = self._ours
+
+    def begin(self) -> None:
+        """Begin to start a session of ours; `get` waits for it, and says what is wrong with it.
+
+        On a cluster nothing is begun: a job that is refused meanwhile would be an application that failed there.
+        """
+        if self._ours and is_local(self.master) and self._session is None and self._coming is None:
+            self._coming = self._begun()
 
     def get(self) -> SparkSession:
         """Return the session; start it, or start another one where it is gone.
@@ -85,11 +93,14 @@ class SessionHolder:
         """End the JVM, with whatever it has under way; return False where it is not ours to end."""
         if not self._can_start_another:
             return False
-        _end_own_jvm()
+        end_own_jvm()
         return True
 
     def close(self) -> None:
-        """Stop the session if it is ours; one whose JVM is gone needs no stopping."""
+        """Stop the session if it is ours, or let go of its start; one whose JVM is gone needs no stopping."""
+        if self._coming is not None:
+            self._coming.abandon()
+            self._coming = None
         if self._session is None or not self._ours:
             return
         try:
@@ -135,21 +146,24 @@ class SessionHolder:
         self._session, self._lost = None, False
 
     def _start(self) -> SparkSession:
-        if not self._ever:
-            find_java()
-        if not (py4j := logging.getLogger("py4j")).isEnabledFor(logging.DEBUG):
-            # It logs with a traceback, and then raises, whatever a JVM that is gone does not answer.
-            py4j.setLevel(logging.CRITICAL)
-        start = _Start(self.master, self._configuration)
+        start, self._coming = self._coming or self._begun(), None
         while not start.ended.wait(TICK_SECONDS):
             if self._stop():
                 start.abandon()
                 raise StoppedEarly
+        if isinstance(start.error, ConfigurationError):
+            raise start.error
         if start.error is not None:
             raise self._refused(start.error) from start.error
         assert start.session is not None
         self._ever = True
         return start.session
+
+    def _begun(self) -> _Start:
+        if not (py4j := logging.getLogger("py4j")).isEnabledFor(logging.DEBUG):
+            # It logs with a traceback, and then raises, whatever a JVM that is gone does not answer.
+            py4j.setLevel(logging.CRITICAL)
+        return _Start(self.master, self._configuration, self._quick, is_first=not self._ever)
 
     def _refused(self, error: Exception) -> TwoPhaseCommitError:
         why, advice = _reason_and_advice(error)
@@ -164,11 +178,11 @@ class SessionHolder:
 class _Start:
     """The start of a session, on a thread of its own: it takes long, and who waits may change their mind."""
 
-    def __init__(self, master: str, configuration: SparkConfiguration) -> None:
-        self._master = master
+    def __init__(self, master: str, configuration: SparkConfiguration, quick: QuickStart, *, is_first: bool) -> None:
+        self._master, self._is_first = master, is_first
         self._configuration = configuration
         self._abandoned = threading.Event()
-        self._jvm = JvmStart(self._abandoned.is_set)
+        self._jvm = JvmStart(quick, self._abandoned.is_set)
         self.session: SparkSession | None = None
         self.error: Exception | None = None
         self.ended = threading.Event()
@@ -184,13 +198,16 @@ class _Start:
 
     def _run(self) -> None:
         try:
+            if self._is_first:
+                # Later on one that fails may do so for a moment.
+                find_java()
             await_reachable(self._master)
             session = _session(self._master, self._configuration, self._jvm)
             if self._abandoned.is_set():
                 session.stop()
             else:
                 self.session = session
-        except (Py4JError, PySparkException, RuntimeError, OSError, Unavailable) as error:
+        except (Py4JError, PySparkException, RuntimeError, OSError, Unavailable, ConfigurationError) as error:
             self.error = error
         finally:
             self.ended.set()
@@ -255,7 +272,7 @@ def _final(gone: str) -> Unavailable:
 
 def _forget() -> None:
     """Make PySpark forget the gateway to a JVM that is gone or no use, and end that JVM if it is ours."""
-    _end_own_jvm()
+    end_own_jvm()
     if (gateway := SparkContext._gateway) is not None:
         Question(gateway.shutdown).ended(ABANDON_SECONDS)
     SparkContext._gateway = None
@@ -265,23 +282,13 @@ def _forget() -> None:
     SparkSession._activeSession = None
 
 
-def _end_own_jvm() -> None:
-    jvm: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
-    if jvm is None:
-        return
-    jvm.kill()
-    with suppress(subprocess.TimeoutExpired):
-        jvm.wait(JVM_END_SECONDS)
-
-
 def _session(master: str, configuration: SparkConfiguration, jvm: JvmStart) -> SparkSession:
     """Make a session with nothing on Spark's log, whose workers run this environment's Python.
 
     They run another where PYSPARK_PYTHON says so, or spark.pyspark.python.
     """
     with as_file(files("twopc.spark") / "log4j2.properties") as log_config:
-        options = " ".join([f'"-Dlog4j2.configurationFile={log_config}"', *options_of_surroundings()])
-        jvm.run(configuration.at_launch(master), options)
+        jvm.run(configuration.at_launch(master), [f'"-Dlog4j2.configurationFile={log_config}"'])
         known = SparkConf()
         os.environ.setdefault("PYSPARK_PYTHON", known.get("spark.pyspark.python") or sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
+from twopc.class_archive import ClassArchive
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
 from twopc.testing.broker import Broker
@@ -27,7 +28,6 @@ from twopc.testing.broker_settings import (
     TlsPort,
     server_properties,
 )
-from twopc.testing.class_archive import ClassArchive
 from twopc.testing.jars import ensure_jars, jars_folder
 from twopc.testing.ports import free_ports, is_free
 from twopc.testing.readiness import is_ready

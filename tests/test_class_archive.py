@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twopc.testing.class_archive import ClassArchive
+from twopc.class_archive import ClassArchive
 
 
 @pytest.fixture

@@ -1,0 +1,86 @@
+"""The folder of a JVM of ours, and what later ones start with: stand-ins end as a JVM does, when their input does."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from twopc.spark import own_jvm
+from twopc.spark.own_jvm import OwnJvm
+from twopc.spark.quick_start import LIGHT, QuickStart
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, beside a cache folder, and nothing that a tester's environment says of JVMs."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.setenv("TWOPC_CACHE_DIR", str(tmp_path / "cache"))
+    for variable in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "SPARK_SUBMIT_OPTS"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("SPARK_LAUNCHER_OPTS", "")
+    return folder
+
+
+def start(own: OwnJvm, script: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE)
+    own.started(process)
+    return process
+
+
+def test_what_a_killed_jvm_leaves_goes_with_its_folder(temporary: Path) -> None:
+    own = OwnJvm(QuickStart("local[1]"))
+    (option,) = [option for option in own.options() if "java.io.tmpdir" in option]
+    folder = Path(option.strip('"').partition("=")[2])
+    assert folder.parent == temporary
+    process = start(own, "cat")
+    (folder / "artifacts").mkdir()
+    own.kill()
+    assert (process.returncode, list(temporary.iterdir())) == (-9, [])
+
+
+def test_one_that_ends_in_order_leaves_what_the_next_starts_with_and_no_folder(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = OwnJvm(QuickStart("local[1]"))
+    (written,) = [option.partition("=")[2] for option in own.options() if "ArchiveClassesAtExit" in option]
+    process = start(own, f"cat; echo classes > {written}")
+    own._end()
+    assert (process.returncode, list(temporary.iterdir())) == (0, [])
+    following = OwnJvm(QuickStart("local[1]"))
+    (used,) = [option.partition("=")[2] for option in following.options() if "SharedArchiveFile" in option]
+    assert Path(used).read_text() == "classes\n"
+    following.kill()
+
+
+def test_one_that_does_not_end_is_killed_and_leaves_nothing_half_written(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_jvm, "END_SECONDS", 0.1)
+    quick = QuickStart("local[1]")
+    own = OwnJvm(quick)
+    (written,) = [option.partition("=")[2] for option in own.options() if "ArchiveClassesAtExit" in option]
+    quick.archive_seconds = 0.0
+    process = start(own, f"echo half > {written}; exec sleep 60")
+    own._end()
+    assert (process.returncode, list(temporary.iterdir())) == (-9, [])
+    assert not any("SharedArchiveFile" in option for option in QuickStart("local[1]").options(temporary))
+
+
+def test_the_jvm_of_a_cluster_and_one_whose_user_has_an_archive_start_as_they_are_told(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert QuickStart("spark://10.0.0.5:7077").options(temporary) == ()
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:SharedArchiveFile=/mine.jsa")
+    assert QuickStart("local[1]").options(temporary) == ()
+
+
+def test_where_nothing_can_be_kept_a_jvm_compiles_lightly_all_the_same(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (temporary / "file").touch()
+    monkeypatch.setenv("TWOPC_CACHE_DIR", str(temporary / "file" / "cache"))
+    assert QuickStart("local[1]").options(temporary) == (LIGHT,)
