@@ -93,6 +93,13 @@ def test_a_closed_session_leaves_nothing_but_the_stream_time() -> None:
     }
 
 
+def test_what_is_remembered_of_a_session_that_is_over_is_no_open_window() -> None:
+    sessions = WindowHarness(TEN)
+    sessions.put(at(("a", 0), ("b", 12)))
+    operator = sessions.flow.timed._operators["op"]
+    assert operator.open_windows(0) == 1
+
+
 TIMES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 150)), max_size=40)
 
 

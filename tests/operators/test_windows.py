@@ -263,6 +263,14 @@ def opened(store: DictStore) -> WindowOperator:
     return operator
 
 
+def test_many_windows_that_close_at_one_record_are_told_at_once_where_nobody_waits() -> None:
+    flow, keys = WindowHarness(TEN, outputs=["final"]).flow, 3 * KEYS_AT_ONCE
+    put_through(flow, "in", batch_of(at(*((f"key-{number}", 1) for number in range(keys)))))
+    flow.put(Turn.of("in", batch_of(at(("a", 11)))))
+    taken, outputs = flow.advance()
+    assert (taken, sum(len(output.batch) for output in outputs)) == (1, keys)
+
+
 def test_many_windows_that_close_at_one_record_let_a_checkpoint_in_between_and_are_told_once_each() -> None:
     store, serde, keys = DictStore(), Cutting(), 3 * KEYS_AT_ONCE
 

@@ -43,15 +43,16 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         steps: Sequence[Step] = (),
         flow: Callable[[KeyedStateStore], Dataflow] | None = None,
         stage: int = 0,
+        reader: type[ScriptedReader] = ScriptedReader,
     ) -> Stage:
-        reader = ScriptedReader(batches, endless)
+        source = reader(batches, endless)
         sink = sink or RecordingSink()
         storage = FakeStorage()
         link, backend = MemoryLink(), MemoryBackend()
         sinks = {"out": sink} if beside is None else {"out": sink, "beside": beside}
         context = SubtaskContext("job", AttemptId(1), 1, RunSettings(), SubtaskIndex(0))
         parts = SubtaskDependencies(
-            inputs=Inputs({"in": reader}, {"in": stage}),
+            inputs=Inputs({"in": source}, {"in": stage}),
             dataflow=row(steps, KeyedState(backend)) if flow is None else flow(KeyedState(backend)),
             record_errors=RecordErrors("job", {"in": FAIL}, {}),
             outputs=Outputs([GroupWriter.open(TransactionGroup(each, (each,)), sinks, context) for each in sinks]),
@@ -66,6 +67,6 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             SubtaskIndex(0), parts, follower=follower, silence_limit_seconds=60, batch_size=BatchSize(1, 1_000)
         )
         subtask.begin()
-        return Stage(reader, sink, storage, link, subtask, parts.dataflow)
+        return Stage(source, sink, storage, link, subtask, parts.dataflow)
 
     return build

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tests.operators.kit import Node
-from tests.runtime.kit import Stage, trigger
+from tests.runtime.kit import ScriptedReader, Stage, trigger
 from twopc.clock import ManualClock
-from twopc.operators import Dataflow, KeyedStateStore, Map, WindowAggregate
+from twopc.operators import Dataflow, KeyedStateStore, Map, Peek, WindowAggregate
 from twopc.operators.window_step import Count
+from twopc.protocol.facts import SplitPosition
 from twopc.protocol.followed_times import FollowedTime, NumberTimes
 from twopc.protocol.messages import Ack
+from twopc.record import Row
 from twopc.serde import Json
 from twopc.windows import Tumbling
 
@@ -50,6 +52,35 @@ def test_windows_of_a_number_without_records_are_told_with_the_checkpoint_behind
         (NumberTimes("count", None, 1),),
         (NumberTimes("count", None, HOUR_MS),),
     ]
+
+
+class TwoSplits(ScriptedReader):
+    """All records are of the first; the other has none."""
+
+    def positions(self, waiting: Iterable[Row] = ()) -> tuple[SplitPosition, ...]:
+        return (*super().positions(waiting), SplitPosition("in[1]", 1, 0))
+
+
+def test_time_passes_behind_the_records_that_a_cut_has_left_waiting(make: Callable[..., Stage]) -> None:
+    clock = ManualClock()
+    step = replace(COUNT, idle_ms=30_000)
+    cutting = Node("cutting", ("in",), Peek(lambda value: stage.dataflow.cut()))
+    counted = Node("count", ("cutting",), step)
+
+    def flow(store: KeyedStateStore) -> Dataflow:
+        told = Node("told", ("count.final",), Map(lambda window: b"told"))
+        return Dataflow([Node("in"), cutting, counted, told, Node("out", ("told",))], store, numbers=[0, 1])
+
+    stage = make([[b"a", b"b", b"c"]], clock=clock, flow=flow, reader=TwoSplits)
+    trigger(stage, 1)
+    stage.steps(1)
+    assert stage.dataflow.waits
+    clock.advance(30_000)
+    trigger(stage, 2, times=(FollowedTime("count", HOUR_MS),))
+    stage.steps(1)
+    assert stage.dataflow.timed.stream_times() == {("count", 0): 1}
+    stage.steps(2)
+    assert stage.dataflow.timed.stream_times() == {("count", 0): 1, ("count", 1): HOUR_MS}
 
 
 def test_windows_without_idle_ask_for_no_time_and_follow_none(make: Callable[..., Stage]) -> None:

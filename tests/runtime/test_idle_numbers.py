@@ -94,7 +94,8 @@ def test_where_no_number_has_records_the_greatest_time_is_told_and_those_behind_
     assert scene.numbers.behind([FollowedTime("count", 70)]) == [("count", 1, 70)]
 
 
-def test_a_number_of_several_splits_is_idle_when_all_of_them_are() -> None:
+@pytest.mark.parametrize("last", [(1, 2), (2, 1)])
+def test_a_number_of_several_splits_is_idle_when_all_of_them_are(last: tuple[int, int]) -> None:
     scene = Scene({0: 100, 1: 50})
 
     def look(first: int, other: int) -> None:
@@ -103,8 +104,8 @@ def test_a_number_of_several_splits_is_idle_when_all_of_them_are() -> None:
 
     look(1, 1)
     scene.clock.advance(IDLE_SECONDS * 1_000)
-    look(1, 2)
+    look(*last)
     assert scene.numbers.behind([FollowedTime("count", 90)]) == []
     scene.clock.advance(IDLE_SECONDS * 1_000)
-    look(1, 2)
+    look(*last)
     assert scene.numbers.behind([FollowedTime("count", 90)]) == [("count", 1, 90)]

@@ -70,6 +70,16 @@ def test_one_that_does_not_end_is_killed_and_leaves_nothing_half_written(
     assert not any("SharedArchiveFile" in option for option in QuickStart("local[1]").options(temporary))
 
 
+def test_a_process_that_was_forked_off_ours_ends_no_jvm(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = OwnJvm(QuickStart("spark://10.0.0.5:7077"))
+    process = start(own, "cat")
+    with monkeypatch.context() as forked:
+        forked.setattr("os.getpid", lambda: -1)
+        own._end()
+    assert (process.poll(), len(list(temporary.iterdir()))) == (None, 1)
+    own.kill()
+
+
 def test_the_jvm_of_a_cluster_and_one_whose_user_has_an_archive_start_as_they_are_told(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

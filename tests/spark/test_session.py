@@ -100,6 +100,18 @@ def test_what_is_wrong_with_a_start_is_said_when_the_session_is_needed(monkeypat
         holder.get()
 
 
+def test_java_is_looked_for_before_the_first_start_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later on one that does not answer may do so again in a moment, and is tried again."""
+    without_a_jvm(monkeypatch, {})
+    looks: list[None] = []
+    monkeypatch.setattr(session, "find_java", lambda: looks.append(None))
+    holder = SessionHolder("local[1]", SparkConfiguration("job"))
+    holder.get()
+    holder._session = None
+    holder.get()
+    assert len(looks) == 1
+
+
 def test_nothing_is_begun_on_a_cluster_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     without_a_jvm(monkeypatch, {})
     starts, holder = Starts(monkeypatch), SessionHolder("spark://10.0.0.5:7077", SparkConfiguration("job"))

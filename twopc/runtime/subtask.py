@@ -244,11 +244,10 @@ class Subtask:
 
     def _follow_times(self) -> None:
         """Let numbers without records follow those that have some; nothing may wait in the graph."""
-        inputs, dataflow, times = self._deps.inputs, self._deps.dataflow, self._times_told
+        # Nothing was read since it was looked at which those are.
+        dataflow, behind = self._deps.dataflow, self._idle.behind(self._times_told)
         self._times_told = ()
-        # Once more: of a number that has records by now, time is what they say.
-        self._idle.look(inputs.read_positions(), inputs.positions(dataflow.waiting_rows), inputs.split_lags())
-        if behind := self._idle.behind(times):
+        if behind:
             outputs = dataflow.follow_time(behind)
             self._records_out += self._deps.outputs.write(outputs, dataflow.refuse)
 
