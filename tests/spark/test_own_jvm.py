@@ -56,6 +56,14 @@ def test_one_that_ends_in_order_leaves_what_the_next_starts_with_and_no_folder(
     following.kill()
 
 
+def test_one_that_dies_as_it_writes_leaves_nothing_to_the_next(temporary: Path) -> None:
+    own = OwnJvm(QuickStart("local[1]"))
+    (written,) = [option.partition("=")[2] for option in own.options() if "ArchiveClassesAtExit" in option]
+    start(own, f"cat; echo half > {written}; kill -9 $$")
+    own._end()
+    assert not any("SharedArchiveFile" in option for option in QuickStart("local[1]").options(temporary))
+
+
 def test_one_that_does_not_end_is_killed_and_leaves_nothing_half_written(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

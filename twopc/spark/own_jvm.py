@@ -65,8 +65,8 @@ class OwnJvm:
             log.info("keeping what Spark has loaded, once on this machine: from now on it starts in half the time")
         # Whoever does not want to wait for that presses Ctrl-C.
         with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
-            self._process.wait(END_SECONDS + self._quick.archive_seconds)
-            self._quick.keep(self._folder)
+            if self._process.wait(END_SECONDS + self._quick.archive_seconds) == 0:
+                self._quick.keep(self._folder)
         self.kill()
 
     def _end_input(self) -> None:
