@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.kafka.kit import eventually
 from twopc.spark import own_jvm
 from twopc.spark.own_jvm import OwnJvm
 from twopc.spark.quick_start import LIGHT, QuickStart
@@ -40,6 +44,34 @@ def test_what_a_killed_jvm_leaves_goes_with_its_folder(temporary: Path) -> None:
     (folder / "artifacts").mkdir()
     own.kill()
     assert (process.returncode, list(temporary.iterdir())) == (-9, [])
+
+
+DRIVER = """
+import subprocess, time
+from twopc.spark.own_jvm import OwnJvm
+from twopc.spark.quick_start import QuickStart
+own = OwnJvm(QuickStart("spark://10.0.0.5:7077"))
+(option,) = own.options()
+folder = option.strip('"').partition("=")[2]
+# It takes a moment to end after its input has, and needs its folder until then.
+script = f"trap '' INT; cat; sleep 0.7; : > {folder}/last; mv {folder}/last {folder}-kept"
+own.started(subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE))
+print(flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_driver_that_is_killed_with_its_group_leaves_nothing_once_its_jvm_has_ended(temporary: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    command = [sys.executable, "-c", DRIVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, process_group=0) as driver:
+        assert driver.stdout is not None
+        driver.stdout.readline()
+        (folder,) = temporary.iterdir()
+        os.killpg(driver.pid, signal.SIGINT)
+        driver.kill()
+    eventually(lambda: not folder.exists())
+    assert list(temporary.iterdir()) == [Path(f"{folder}-kept")]
 
 
 def test_one_that_ends_in_order_leaves_what_the_next_starts_with_and_no_folder(

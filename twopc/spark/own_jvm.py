@@ -2,7 +2,7 @@
 
 Spark writes into the folder for temporary files while it runs: what it unpacks, an application's artifacts, blocks. It
 removes all that as it ends in order, and nothing where it is killed. So a JVM of ours has one of its own, which goes
-when the JVM has ended, in whatever way, as long as this process lives to see it.
+when the JVM has ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
-from tempfile import mkdtemp
 
+from twopc.spark.jvm_folder import JvmFolder
 from twopc.spark.quick_start import QuickStart
-from twopc.user_folders import temporary_folder
 
 log = logging.getLogger(__name__)
 
@@ -31,17 +28,18 @@ class OwnJvm:
 
     def __init__(self, quick: QuickStart) -> None:
         self._quick = quick
-        self._folder = Path(mkdtemp(prefix="twopc-spark-", dir=temporary_folder()))
+        self._folder = JvmFolder()
         self._process: subprocess.Popen[bytes] | None = None
         self._of = os.getpid()
 
     def options(self) -> Sequence[str]:
         """Return the options with which it starts."""
-        return (f'"-Djava.io.tmpdir={self._folder}"', *self._quick.options(self._folder))
+        return (f'"-Djava.io.tmpdir={self._folder.path}"', *self._quick.options(self._folder.path))
 
     def started(self, process: subprocess.Popen[bytes]) -> None:
         """It runs, as this process; it is ended with ours, unless it is killed before."""
         self._process = process
+        self._folder.belongs_to(process.pid)
         atexit.register(self._end)
 
     def kill(self) -> None:
@@ -52,7 +50,7 @@ class OwnJvm:
             self._end_input()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(END_SECONDS)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
     def _end(self) -> None:
         """Let it end in order, which takes a moment longer once on a machine, for what later ones start with."""
@@ -66,7 +64,7 @@ class OwnJvm:
         # Whoever does not want to wait for that presses Ctrl-C.
         with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             if self._process.wait(END_SECONDS + self._quick.archive_seconds) == 0:
-                self._quick.keep(self._folder)
+                self._quick.keep(self._folder.path)
         self.kill()
 
     def _end_input(self) -> None:
