@@ -90,7 +90,7 @@ class Job(GraphBuilder):
 
         Raises a TwoPhaseCommitError, whose text says what to do; what a function of the job has raised is its cause.
         """
-        from twopc.driver.run import run
+        from twopc.driver.processes import plain_processes_begun
         from twopc.loader.job_file import job_file_of
         from twopc.loader.job_loader import refuse_while_loading
 
@@ -98,7 +98,11 @@ class Job(GraphBuilder):
             refuse_while_loading()
             resolved = RunSettings.resolve(**settings)
             job_file = job_file_of(self) if resolved.host == "process" else None
-            return run(self.definition(), resolved, on_event=on_event, job_file=job_file, stop=stop)
+            definition = self.definition()
+            with plain_processes_begun(resolved, job_file) as host:
+                from twopc.driver.run import run
+
+                return run(definition, resolved, on_event=on_event, job_file=job_file, stop=stop, host=host)
         except TwoPhaseCommitError as error:
             # Where in the framework it was found says nothing to whoever reads the program's traceback.
             cause = error.__cause__ if isinstance(error, UserCodeError) else None

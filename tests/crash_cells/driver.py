@@ -32,7 +32,7 @@ class ZombieHost(ProcessHost):
     """As ProcessHost; but a worker that is stopped outlives its attempt."""
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessSubtasks:
-        self._stage = _LeavesZombies([self._start(definition, spec) for spec in specs])
+        self._stage = _LeavesZombies([self._told(definition, spec) for spec in specs])
         return self._stage
 
 

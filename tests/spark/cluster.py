@@ -19,10 +19,10 @@ import psutil
 
 from twopc.errors import Unavailable
 from twopc.java import find_java
+from twopc.spark_home import spark_home
 from twopc.testing.broker_settings import LOOPBACK
 from twopc.testing.daemon import STOP_SECONDS, Daemon, inherited_environment
 from twopc.testing.ports import free_port
-from twopc.testing.spark_home import spark_home
 
 READY_SECONDS = 180.0
 _POLL_SECONDS = 0.1

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from twopc.class_archive import ClassArchive
 from twopc.java import find_java
+from twopc.spark_home import spark_jars
 from twopc.testing.jars import exclusive
-from twopc.testing.spark_home import spark_jars
 
 VARIABLE = "JDK_JAVA_OPTIONS"
 #: A JVM does not look at TMPDIR.

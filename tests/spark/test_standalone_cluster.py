@@ -18,9 +18,9 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from tests.jobs.cli import twopc
 from tests.spark.cluster import SparkCluster
 from tests.spark.cluster_site import EXACT, PATIENCE_SECONDS, Site
+from twopc.spark_home import spark_home
 from twopc.testing.broker import Broker
 from twopc.testing.ports import free_port
-from twopc.testing.spark_home import spark_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 

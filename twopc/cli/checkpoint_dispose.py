@@ -18,9 +18,9 @@ from twopc.cli.coordinator_options import (
     CoordinatorCert,
     CoordinatorKey,
     CoordinatorOptions,
-    TokenFile,
 )
 from twopc.cli.output import Output, OutputOption
+from twopc.cli.token_options import TokenFile
 from twopc.driver.discovery import find
 from twopc.driver.embedded import coordinator_at_rest
 from twopc.errors import ConfigurationError

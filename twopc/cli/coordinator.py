@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.server import CoordinatorServer
-from twopc.cli.coordinator_options import TokenFile, read_token
 from twopc.cli.metrics_options import MetricsHost, MetricsPort, Traces
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.cli.setting_options import Meaning, option_of
+from twopc.cli.token_options import TokenFile, read_token
 from twopc.config import name_unknown_variables
 from twopc.logs import configure_logging
 from twopc.rpc.tls import TlsFiles

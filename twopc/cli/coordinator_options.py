@@ -1,8 +1,7 @@
-"""The options by which a command reaches a coordinator, and the connection. A token is never on a command line."""
+"""The options by which a command reaches a coordinator, and the connection."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 from twopc.cli.checkpoint_options import CheckpointDir
 from twopc.cli.completion import job_names
 from twopc.cli.setting_options import Meaning, option_of
+from twopc.cli.token_options import TokenFile, read_token
 from twopc.driver.discovery import Announcement, find
 from twopc.duration import duration_ms
 from twopc.errors import ConfigurationError
@@ -21,16 +21,6 @@ from twopc.rpc.tls import TlsFiles
 from twopc.storage.open import open_store
 from twopc.storage.store import CheckpointStore
 
-TOKEN_VARIABLE = "TWOPC_COORDINATOR_TOKEN"  # noqa: S105  the name of it, not the token
-
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--token-file",
-        envvar="TWOPC_COORDINATOR_TOKEN_FILE",
-        help=f"A file with the coordinator's bearer token; or set {TOKEN_VARIABLE}.",
-    ),
-]
 CoordinatorCa = Annotated[str | None, option_of("coordinator_ca")]
 CoordinatorCert = Annotated[str | None, option_of("coordinator_cert")]
 CoordinatorKey = Annotated[str | None, option_of("coordinator_key")]
@@ -99,17 +89,3 @@ def wait_seconds(timeout: str) -> float:
         return duration_ms(timeout) / 1000
     except ValueError as error:
         raise ConfigurationError(f"--timeout: {error}") from error
-
-
-def read_token(file: Path | None) -> str | None:
-    """Return the token, None if none is set; raise ConfigurationError if there is none where it should be."""
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    try:
-        token = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ConfigurationError(f"--token-file {file} can't be read: {reason}") from error
-    if not token:
-        raise ConfigurationError(f"--token-file {file} is empty")
-    return token

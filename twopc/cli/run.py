@@ -6,26 +6,26 @@ import json
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twopc.cli.completion import INLINE
-from twopc.cli.coordinator_options import TokenFile, read_token
 from twopc.cli.output import JobOutput, JobOutputOption, LogFormatOption, LogLevel, LogLevelOption, Output
 from twopc.cli.setting_options import run_options
 from twopc.cli.shared_options import shared_options
 from twopc.cli.spark_options import spark_conf
-from twopc.cli.view import EventSink, PlainLines, live_view
+from twopc.cli.token_options import TokenFile, read_token
 from twopc.config import RunSettings
-from twopc.driver.run import RunReport
-from twopc.driver.run import run as run_job
+from twopc.driver.processes import plain_processes_begun
 from twopc.errors import ConfigurationError
-from twopc.graph import JobDefinition
-from twopc.loader.job_loader import load_job
-from twopc.loader.py_files import use_py_files
 from twopc.logs import configure_logging, prints_on_stderr
-from twopc.protocol.record_errors import texts_of
+
+if TYPE_CHECKING:
+    from twopc.cli.view import EventSink
+    from twopc.driver.host import Host
+    from twopc.driver.run import RunReport
+    from twopc.graph import JobDefinition
 
 
 @shared_options(given=run_options(leave_out=("log_level", "log_format")), spark_conf=spark_conf)
@@ -67,26 +67,35 @@ def run(
         log_level=log_level.value,
         log_format=log_format.value,
     )
-    definition = _loaded(settings, job_file, log_format)
     if explain:
-        typer.echo(_explained(definition, output))
+        typer.echo(_explained(_loaded(settings, job_file, log_format), output))
         return
-    _print_report(_run(definition, settings, job_file, quiet), output)
+    with plain_processes_begun(settings, job_file) as host:
+        report = _run(_loaded(settings, job_file, log_format), settings, job_file, quiet, host)
+    _print_report(report, output)
 
 
 def _loaded(settings: RunSettings, job_file: str, log_format: Output) -> JobDefinition:
     """Load the job beside its modules; what it prints is no answer of the command."""
+    from twopc.loader.job_loader import load_job
+    from twopc.loader.py_files import use_py_files
+
     with prints_on_stderr(log_format):
         use_py_files(settings.py_files)
         return load_job(job_file)
 
 
-def _run(definition: JobDefinition, settings: RunSettings, job_file: str, quiet: bool) -> RunReport:
+def _run(definition: JobDefinition, settings: RunSettings, job_file: str, quiet: bool, host: Host | None) -> RunReport:
+    from twopc.driver.run import run
+
     with prints_on_stderr(settings.log_format), _shown(definition.name, settings, quiet) as sink:
-        return run_job(definition, settings, on_event=None if sink is None else sink.note, job_file=job_file)
+        on_event = None if sink is None else sink.note
+        return run(definition, settings, on_event=on_event, job_file=job_file, host=host)
 
 
 def _shown(job: str, settings: RunSettings, quiet: bool) -> AbstractContextManager[EventSink | None]:
+    from twopc.cli.view import PlainLines, live_view
+
     if quiet:
         return nullcontext(None)
     # A debugger that runs in this process has the terminal to itself.
@@ -109,6 +118,8 @@ def _print_report(report: RunReport, output: JobOutput) -> None:
     if output is JobOutput.JSON:
         typer.echo(json.dumps(asdict(report)))
         return
+    from twopc.protocol.record_errors import texts_of
+
     how = "finished"
     if report.stopped:
         how = "stopped with a last checkpoint" if report.checkpoints_completed else "stopped, without a checkpoint"

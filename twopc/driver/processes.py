@@ -8,14 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from twopc.errors import TwoPhaseCommitError, Unavailable, UserCodeError
-from twopc.graph import JobDefinition
 from twopc.logs import pass_on
-from twopc.protocol.codec import to_json
-from twopc.runtime.spec import SubtaskSpec
+
+if TYPE_CHECKING:
+    # Workers begin while the driver imports the likes of these.
+    from twopc.config import RunSettings
+    from twopc.graph import JobDefinition
+    from twopc.runtime.spec import SubtaskSpec
 
 TERM_SECONDS = 5.0
 POLL_SECONDS = 0.01
@@ -103,6 +108,13 @@ class ProcessHost:
     def __init__(self, job_file: str) -> None:
         self._job_file = job_file
         self._running: ProcessSubtasks | None = None
+        self._folder: Path | None = None
+        self._waiting: list[subprocess.Popen[str]] = []
+
+    def begin(self, parallelism: int) -> None:
+        """Start workers that import what they need, and wait to be told what they are."""
+        self._folder = Path.cwd()
+        self._waiting = [self._start(self._folder) for _ in range(parallelism)]
 
     def notice(self) -> str | None:
         return None
@@ -111,14 +123,27 @@ class ProcessHost:
         return None
 
     def submit(self, definition: JobDefinition, specs: Sequence[SubtaskSpec]) -> ProcessSubtasks:
-        self._running = ProcessSubtasks([self._start(definition, spec) for spec in specs])
+        self._running = ProcessSubtasks([self._told(definition, spec) for spec in specs])
         return self._running
 
-    def _start(self, definition: JobDefinition, spec: SubtaskSpec) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
+    def _told(self, definition: JobDefinition, spec: SubtaskSpec) -> subprocess.Popen[str]:
+        """Return a worker that is told its spec: one that waits where the job was loaded, else a new one."""
+        from twopc.protocol.codec import to_json
+
+        folder = None if definition.origin is None else definition.origin.folder
+        fits = self._waiting and folder in (None, self._folder)
+        process = self._waiting.pop() if fits else self._start(folder)
+        assert process.stdin is not None
+        # One that has died meanwhile is found by its exit code, as any other.
+        with suppress(BrokenPipeError), process.stdin as pipe:
+            pipe.write(json.dumps(to_json(spec)))
+        return process
+
+    def _start(self, folder: Path | None) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             # -P: a file in the working folder that is named as a library is not that library.
             [sys.executable, "-P", "-m", "twopc.worker", self._job_file, str(os.getpid())],
-            cwd=None if definition.origin is None else definition.origin.folder,
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -126,11 +151,26 @@ class ProcessHost:
             errors="replace",
             start_new_session=True,
         )
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(to_json(spec)))
-        process.stdin.close()
-        return process
 
     def close(self) -> None:
+        for process in self._waiting:
+            assert process.stdin is not None
+            process.stdin.close()
+        ProcessSubtasks(self._waiting).kill()
+        self._waiting = []
         if self._running is not None:
             self._running.kill()
+
+
+@contextmanager
+def plain_processes_begun(settings: RunSettings, job_file: str | None) -> Iterator[ProcessHost | None]:
+    """Give the host of plain processes, whose workers start while the driver imports and plans; None for other hosts.
+
+    It is for `twopc.driver.run`, which need not have been imported before.
+    """
+    if settings.host != "process" or job_file is None:
+        yield None
+        return
+    with closing(ProcessHost(job_file)) as host:
+        host.begin(settings.parallelism)
+        yield host

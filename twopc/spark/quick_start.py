@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from twopc.class_archive import ClassArchive
 from twopc.errors import ConfigurationError
 from twopc.java import locate_java
 from twopc.spark.master import is_local
+from twopc.spark_home import spark_home
 from twopc.user_folders import made_cache_folder
 
 LIGHT = "-XX:TieredStopAtLevel=1"
@@ -62,11 +62,8 @@ class QuickStart:
 
 def _archive() -> ClassArchive | None:
     """Return the archive for this Java and this Spark; None where nothing can be kept."""
-    spark = find_spec("pyspark")
-    assert spark is not None
-    assert spark.origin is not None
-    home = Path(os.environ.get("SPARK_HOME") or Path(spark.origin).parent)
     try:
+        home = Path(os.environ.get("SPARK_HOME") or spark_home())
         return ClassArchive(locate_java(), made_cache_folder(), home / "jars")
     except (ConfigurationError, OSError):
         return None

@@ -7,9 +7,9 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from twopc.java import find_java
+from twopc.spark_home import spark_jars
 from twopc.testing.daemon import STOP_SECONDS, Daemon
 from twopc.testing.jars import Jars, ensure_jars
-from twopc.testing.spark_home import spark_jars
 
 # That of PySpark's own client jars, which the servers use too.
 VERSION = "3.5.0"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from twopc.errors import ConfigurationError, Unavailable
 from twopc.java import find_java
-from twopc.testing.spark_home import spark_jars
+from twopc.spark_home import spark_jars
 from twopc.user_folders import cache_folder, made_cache_folder
 
 logger = logging.getLogger(__name__)

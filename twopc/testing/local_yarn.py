@@ -13,11 +13,11 @@ from typing import Any, Self
 from urllib.request import ProxyHandler, Request, build_opener
 
 from twopc.java import find_java
+from twopc.spark_home import spark_jars
 from twopc.testing.broker_settings import LOOPBACK
 from twopc.testing.daemon import await_servers, inherited_environment
 from twopc.testing.hadoop import HadoopDaemon, write_site
 from twopc.testing.ports import free_ports
-from twopc.testing.spark_home import spark_jars
 
 QUEUE = "streams"
 READY_SECONDS = 180.0

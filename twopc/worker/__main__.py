@@ -1,4 +1,7 @@
-"""`python -m twopc.worker JOB_FILE PARENT`: one subtask in a process of its own; its spec is JSON on standard input."""
+"""`python -m twopc.worker JOB_FILE PARENT`: one subtask in a process of its own.
+
+Its spec is JSON on standard input. It waits for that with all imported that it needs, and ends where none comes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ def main() -> int:
     end_with_parent(int(sys.argv[2]))
     end_forked_with_this()
     signal.signal(signal.SIGTERM, _on_term)
-    spec = from_json(SubtaskSpec, json.load(sys.stdin))
+    if not (told := sys.stdin.read()):
+        return TOLD_TO_END
+    spec = from_json(SubtaskSpec, json.loads(told))
     try:
         with output_of_subtask(spec.subtask, spec.settings.log_level, spec.settings.log_format):
             run_subtask(lambda: load_job(sys.argv[1]), spec)

@@ -1,4 +1,4 @@
-"""The home of pip's PySpark: its programs, and the jars that servers of this kit run on too."""
+"""The home of pip's PySpark: its programs, and the jars that servers for tests run on too."""
 
 from __future__ import annotations
 
