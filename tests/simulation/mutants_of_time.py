@@ -13,7 +13,7 @@ from twopc.operators.key_timers import KeyTimers
 from twopc.operators.process import ProcessOperator
 from twopc.operators.session_windows import SessionWindows
 from twopc.operators.sliding_windows import SlidingWindows
-from twopc.operators.stream_time import StreamTime
+from twopc.operators.stored_numbers import StreamTime
 from twopc.operators.time_queue import TimeQueue
 from twopc.operators.timed_operators import TimedOperators
 from twopc.operators.window_kind import REMEMBERED, Change

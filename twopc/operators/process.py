@@ -30,7 +30,7 @@ from twopc.operators.process_step import Process
 from twopc.operators.records import as_batch, checked, kept
 from twopc.operators.result import Result, Work
 from twopc.operators.side_outputs import SideOutputs
-from twopc.operators.stream_time import StreamTime
+from twopc.operators.stored_numbers import StreamTime
 from twopc.operators.time_bound import too_far_ahead
 from twopc.operators.time_queue import TimeQueue
 from twopc.operators.write_back_cache import KeyedStateStore

@@ -27,9 +27,8 @@ from twopc.column import Over, named, user_code_error
 from twopc.errors import UserCodeError
 from twopc.operators.instance import OperatorContext, TimedInstance
 from twopc.operators.keyed import KeyForms, Run, partition_runs
-from twopc.operators.open_windows import OpenWindows
 from twopc.operators.result import Result, Work
-from twopc.operators.stream_time import StreamTime, ToldTime
+from twopc.operators.stored_numbers import OpenWindows, StreamTime, ToldTime
 from twopc.operators.time_bound import too_far_ahead
 from twopc.operators.time_queue import TimeQueue
 from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
@@ -80,7 +79,9 @@ class _Partition:
         self.time = StreamTime(operator, number, store)
         self.told = ToldTime(operator, number, store)
         self.closings = TimeQueue(StateName(operator, TIMERS), number, store)
-        self.open = OpenWindows(operator, number, store, has_seen_records=self.time.now is not None)
+        self.open = OpenWindows(operator, number, store)
+        if self.time.now is None:
+            self.open.begin()
         self.all_told = _NEVER if self.told.now is None else self.told.now + grace_ms
         """The stream time at which, with this grace, all is over that was told before this attempt."""
 
@@ -152,7 +153,7 @@ class WindowOperator(TimedInstance):
         return self._opened(number).time.now
 
     def open_windows(self, number: int) -> int | None:
-        return self._opened(number).open.number
+        return self._opened(number).open.now
 
     def side_output(self, name: str) -> Batch:
         return self._outputs[name]

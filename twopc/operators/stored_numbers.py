@@ -1,20 +1,17 @@
-"""The stream time of an operator under one partition number: the greatest timestamp that it has seen there.
-
-And up to which time windows there are told, whatever the grace was.
-"""
+"""Numbers of an operator under one partition number, kept in the store, where they go with that partition number."""
 
 from __future__ import annotations
 
 from twopc.operators.write_back_cache import KeyedStateStore
-from twopc.state.layout import STREAM_TIME, TOLD, StateName
+from twopc.state.layout import OPEN_WINDOWS, STREAM_TIME, TOLD, StateName
 
 _KEY = b""
 
 
-class StreamTime:
-    """None before the first record with a timestamp. Kept in the store, where it goes with the partition number."""
+class StoredNumber:
+    """Read as it is opened, and written where it has changed; None where nothing was ever stored."""
 
-    state = STREAM_TIME
+    state: str
 
     def __init__(self, operator: str, partition: int, store: KeyedStateStore) -> None:
         self._state, self._partition, self._store = StateName(operator, self.state), partition, store
@@ -29,7 +26,13 @@ class StreamTime:
             self._written = self.now
 
 
-class ToldTime(StreamTime):
+class StreamTime(StoredNumber):
+    """The greatest timestamp that has been seen; None before the first record with one."""
+
+    state = STREAM_TIME
+
+
+class ToldTime(StoredNumber):
     """The greatest time, less the grace of then, that stream time has had: what was over by it, is told."""
 
     state = TOLD
@@ -38,3 +41,21 @@ class ToldTime(StreamTime):
         """Stream time has come here, and this is the grace."""
         if time is not None:
             self.now = time - grace_ms if self.now is None else max(self.now, time - grace_ms)
+
+
+class OpenWindows(StoredNumber):
+    """How many windows are open: a figure, which no decision depends on.
+
+    It stays unknown (None) where a checkpoint is older than it: that has windows, and no number of them.
+    """
+
+    state = OPEN_WINDOWS
+
+    def begin(self) -> None:
+        """No record has been seen yet, so no window is open; that need not be written."""
+        self.now = self._written = 0
+
+    def changed(self, by: int) -> None:
+        """So many more are open; fewer, where it is negative."""
+        if self.now is not None:
+            self.now += by
