@@ -11,7 +11,7 @@ def named(value: bytes, name: bytes | None) -> bytes:
 
 
 job = Job(os.environ.get("BENCHMARK_NAME", "table-join"))
-names = job.source(KafkaSource(os.environ.get("BENCHMARK_TABLE") or "table")).table("names", state=Bytes())
+names = job.source(KafkaSource(os.environ.get("BENCHMARK_SECOND") or "table")).table("names", state=Bytes())
 (
     job.source(KafkaSource(os.environ.get("BENCHMARK_SOURCE", "in")))
     .join(names, named, how="left")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peers.case import Case
 from peers.fetch import classes, jar_versions, jars, java
+from peers.operator_workloads import OPERATOR_WORKLOADS
 from peers.system import Launch, Place, System
 
 PROGRAM = "flink"
@@ -15,7 +16,7 @@ class Flink(System):
     """A bounded Kafka source and an exactly-once Kafka sink."""
 
     name = "flink"
-    jobs = frozenset({"upper", "count", "rekeyed_count", "windowed_count", "table_join", "dead_letters"})
+    jobs = frozenset({"upper", "count"}) | OPERATOR_WORKLOADS.keys()
     settings = (
         "EXACTLY_ONCE sink, checkpoints to local files, object reuse, -Xmx2g, batch 1,000,000, linger 20 ms; "
         "count: RocksDB, incremental"
@@ -33,4 +34,4 @@ class Flink(System):
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         argv = [java(), "-Xmx2g", *opened, "-cp", f"{classes(PROGRAM, found)}:{found}/*", "FlinkJob"]
         argv += [case.job, place.servers, place.source, place.target, place.name, str(place.folder / "checkpoints")]
-        return Launch([*argv, str(case.width), str(case.interval_ms), place.table, place.dead])
+        return Launch([*argv, str(case.width), str(case.interval_ms), place.second, place.dead])

@@ -79,7 +79,7 @@ class Bench:
     def run(self, system: System, case: Case) -> Run:
         """Run a case once, and judge its output."""
         workload = WORKLOADS[case.job]
-        source, table = self._inputs.topic(case), self._inputs.table(case) if workload.reads_table else ""
+        source, second = self._inputs.topic(case), self._inputs.second(case)
         target = f"out-{secrets.token_hex(4)}"
         dead = f"{target}-dead" if workload.dead_judge else ""
         settings = APPEND_TIME | {"max.message.bytes": str(LARGEST_MESSAGE)}
@@ -88,7 +88,7 @@ class Bench:
             create_topic(self._servers, topic, case.partitions, settings=settings)
         try:
             with tempfile.TemporaryDirectory(prefix="twopc-peers-") as name:
-                place = Place(self._servers, source, target, f"{system.name}-{target}", Path(name), table, dead)
+                place = Place(self._servers, source, target, f"{system.name}-{target}", Path(name), second, dead)
                 return self._measured(system, case, place)
         finally:
             for topic in outputs:

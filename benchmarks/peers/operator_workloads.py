@@ -1,4 +1,4 @@
-"""The jobs with an operator of their own: a new key, windows, a table, dead letters."""
+"""The jobs with an operator of their own: a new key, windows, a table, two streams, dead letters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 import orjson
 
 from peers.case import Case
-from peers.workload import BEGIN_MS, DIGITS, Judge, Text, Workload, filled, key_of, timestamp_of
+from peers.workload import BEGIN_MS, DIGITS, Judge, SecondInput, Text, Workload, filled, key_of, timestamp_of
 
 NEW_KEY = slice(DIGITS - 3, DIGITS)
 """Where in a text value its new key is: the last three digits of its number."""
 WINDOW_MS = 10_000
+TABLE_IS_OLDER_MS = 3_600_000
 ONE_BAD_IN = 1_000
 TORN = b'{"n": '
 
@@ -88,12 +89,41 @@ class TableJoin(Text):
     """The number of each record, with the name that a table has for its key."""
 
     judge = JoinJudge
-    reads_table = True
+
+    @staticmethod
+    def second(case: Case) -> SecondInput:
+        """Return the name of each key, all of them older than the input."""
+        keys = (key_of(number, case.keys) for number in range(case.keys))
+        names = ((key, name_of(key), BEGIN_MS - TABLE_IS_OLDER_MS) for key in keys)
+        return SecondInput(f"table-{case.keys}-{case.partitions}", names)
 
 
 def name_of(key: bytes) -> bytes:
     """Return the name of a key, as the table has it."""
     return b"name of " + key
+
+
+class PairJudge(Judge):
+    """Expects each record once, with the one that is as far in the other topic."""
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        assert value is not None
+        number, _, other = value.partition(b" ")
+        self.note(int(number), key == key_of(int(number), self.case.keys) and number == other)
+
+
+class IntervalJoin(Text):
+    """Each record of the text with that of another topic that has its key, and at most half a second between them.
+
+    A key comes again in as many milliseconds as there are keys, so with 1,000 of them each record meets one.
+    """
+
+    judge = PairJudge
+
+    @staticmethod
+    def second(case: Case) -> SecondInput:
+        numbers = ((key_of(n, case.keys), b"%012d" % n, timestamp_of(n)) for n in range(case.records))
+        return SecondInput(f"others-{case.records}-{case.partitions}-{case.keys}", numbers)
 
 
 class GoodJudge(Judge):
@@ -143,6 +173,15 @@ class DeadLetters(Workload):
             return orjson.dumps({"n": number, "user": f"user-{number % 97}", "text": text})
 
         return make
+
+
+OPERATOR_WORKLOADS: dict[str, type[Workload]] = {
+    "rekeyed_count": RekeyedCount,
+    "windowed_count": WindowedCount,
+    "table_join": TableJoin,
+    "interval_join": IntervalJoin,
+    "dead_letters": DeadLetters,
+}
 
 
 def _window(number: int) -> int:

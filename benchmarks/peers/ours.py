@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from peers.case import Case
+from peers.operator_workloads import OPERATOR_WORKLOADS
 from peers.system import Launch, Place, System
 from twopc.kafka.native import VARIABLE
 from twopc.scratch.job_file import write_job_file
@@ -23,9 +24,7 @@ JOB_FILES = {
     "keep_even_avro": HERE / "jobs" / "keep_even_avro.py",
     "upper_batches": HERE / "jobs" / "upper_batches.py",
 }
-OPERATOR_JOB_FILES = {
-    name: HERE / "jobs" / f"{name}.py" for name in ("rekeyed_count", "windowed_count", "table_join", "dead_letters")
-}
+OPERATOR_JOB_FILES = {name: HERE / "jobs" / f"{name}.py" for name in OPERATOR_WORKLOADS}
 """These name their topics themselves, by their environment."""
 
 
@@ -72,7 +71,7 @@ class Twopc(System):
         argv += ["--checkpoint-dir", str(place.folder / "checkpoints")]
         argv += ["--checkpoint-interval", f"{case.interval_ms}ms", "--quiet"]
         names = {"BENCHMARK_NAME": place.name, "BENCHMARK_SOURCE": place.source, "BENCHMARK_TARGET": place.target}
-        names |= {"BENCHMARK_TABLE": place.table, "BENCHMARK_DEAD": place.dead}
+        names |= {"BENCHMARK_SECOND": place.second, "BENCHMARK_DEAD": place.dead}
         return Launch(argv, {"PYTHONPATH": str(ROOT)} | names)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peers.case import Case
 from peers.fetch import environment, package_versions
+from peers.operator_workloads import OPERATOR_WORKLOADS
 from peers.system import PROGRAMS, Launch, Place, System
 
 REQUIREMENT = "quixstreams==3.28.1"
@@ -19,7 +20,7 @@ class Quix(System):
     """One application, as many processes of it as the case is wide."""
 
     name = "quix"
-    jobs = frozenset({"upper", "count", "rekeyed_count", "windowed_count", "table_join", "dead_letters"})
+    jobs = frozenset({"upper", "count"}) | OPERATOR_WORKLOADS.keys()
     settings = "exactly-once, serdes of bytes, changelogs on, consumer_poll_timeout 0.1, fetch.queue.backoff.ms 5"
 
     def prepare(self) -> None:
@@ -31,7 +32,7 @@ class Quix(System):
     def launch(self, case: Case, place: Place) -> Launch:
         python = str(environment("quix", REQUIREMENT))
         job = [python, str(PROGRAMS / "quix_job.py"), case.job, place.servers, place.source, place.target]
-        job += [place.table, place.dead, place.name]
+        job += [place.second, place.dead, place.name]
         return Launch(
             [python, "-c", SPAWN, str(case.width), str(place.folder), *job, str(case.interval_ms)], ends=False
         )

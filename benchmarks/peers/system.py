@@ -21,7 +21,7 @@ class Missing(Exception):
 class Place:
     """The place of a run. `name` is used for nothing before it: for groups, prefixes and application ids.
 
-    table: the topic of a job's table; dead: that of its dead letters. Both empty where it has none.
+    second: the topic that a job reads beside its input; dead: that of its dead letters. Both empty where it has none.
     """
 
     servers: str
@@ -29,7 +29,7 @@ class Place:
     target: str
     name: str
     folder: Path
-    table: str = ""
+    second: str = ""
     dead: str = ""
 
 

@@ -10,8 +10,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from peers.case import Case
-from peers.operator_workloads import name_of
-from peers.workload import BEGIN_MS, Judge, key_of, timestamp_of
+from peers.workload import InputRecord, Judge, key_of, timestamp_of
 from peers.workloads import WORKLOADS
 from twopc.errors import Unavailable
 from twopc.kafka.clients.cluster import Cluster
@@ -22,7 +21,6 @@ STALL_SECONDS = 60.0
 LARGEST_MESSAGE = 2_000_000
 APPEND_TIME = {"message.timestamp.type": "LogAppendTime"}
 """What counts is when the broker appended a record, not the timestamp that the record brought."""
-TABLE_IS_OLDER_MS = 3_600_000
 
 
 class Inputs:
@@ -36,22 +34,19 @@ class Inputs:
         """Return the input of this case, which is there and full."""
         return self._full(case.input_topic, case, _records(case))
 
-    def table(self, case: Case) -> str:
-        """Return the topic with the name of each key, which is there and full: all of it is older than the input."""
-        names = (
-            (key_of(n, case.keys), name_of(key_of(n, case.keys)), BEGIN_MS - TABLE_IS_OLDER_MS)
-            for n in range(case.keys)
-        )
-        return self._full(f"table-{case.keys}-{case.partitions}", case, names)
+    def second(self, case: Case) -> str:
+        """Return the second topic that this case reads, which is there and full; empty where it reads one."""
+        second = WORKLOADS[case.job].second(case)
+        return "" if second is None else self._full(second.topic, case, second.records)
 
-    def _full(self, topic: str, case: Case, records: Iterable[tuple[bytes, bytes, int]]) -> str:
+    def _full(self, topic: str, case: Case, records: Iterable[InputRecord]) -> str:
         if topic not in self._filled:
             create_topic(self._servers, topic, case.partitions)
             self._fill(topic, records)
             self._filled.add(topic)
         return topic
 
-    def _fill(self, topic: str, records: Iterable[tuple[bytes, bytes, int]]) -> None:
+    def _fill(self, topic: str, records: Iterable[InputRecord]) -> None:
         tuning = {"linger.ms": 20, "queue.buffering.max.messages": 100_000, "message.max.bytes": LARGEST_MESSAGE}
         writer = TopicWriter(Cluster(self._servers, tuning))
         for key, value, timestamp in records:
@@ -59,7 +54,7 @@ class Inputs:
         writer.finish()
 
 
-def _records(case: Case) -> Iterator[tuple[bytes, bytes, int]]:
+def _records(case: Case) -> Iterator[InputRecord]:
     make = WORKLOADS[case.job].values(case)
     for number in range(case.records):
         yield key_of(number, case.keys), make(number), timestamp_of(number)

@@ -7,8 +7,8 @@ are missing, which came twice, and which are wrong.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from typing import ClassVar, NamedTuple
 
 from peers.case import Case
 
@@ -26,6 +26,10 @@ def key_of(number: int, keys: int) -> bytes:
 def timestamp_of(number: int) -> int:
     """Return the timestamp of an input record: each is a millisecond behind the one before it."""
     return BEGIN_MS + number
+
+
+InputRecord = tuple[bytes, bytes, int]
+"""Key, value, and milliseconds."""
 
 
 class Judge(ABC):
@@ -60,13 +64,18 @@ class Judge(ABC):
             self.strange += 1
 
 
+class SecondInput(NamedTuple):
+    """A topic that a job reads beside its input; whatever has its name has the same records."""
+
+    topic: str
+    records: Iterator[InputRecord]
+
+
 class Workload:
     """One job. `form` names the records that it reads; jobs with the same form read the same topic."""
 
     form: ClassVar[str]
     judge: ClassVar[type[Judge]]
-    reads_table: ClassVar[bool] = False
-    """Whether it reads a second topic: the name of each key."""
     dead_judge: ClassVar[type[Judge] | None] = None
     """Who judges its dead letters, where it has any."""
 
@@ -74,6 +83,11 @@ class Workload:
     def values(case: Case) -> Callable[[int], bytes]:
         """Return what makes the value of an input record from its number."""
         raise NotImplementedError
+
+    @staticmethod
+    def second(case: Case) -> SecondInput | None:
+        """Return the second topic that it reads; None where it reads one."""
+        return None
 
 
 def filled(size: int) -> bytes:

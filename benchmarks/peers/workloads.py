@@ -12,7 +12,7 @@ import orjson
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from peers.case import Case
-from peers.operator_workloads import DeadLetters, RekeyedCount, TableJoin, WindowedCount
+from peers.operator_workloads import OPERATOR_WORKLOADS
 from peers.workload import DIGITS, Judge, Text, Workload, filled, key_of
 
 SCHEMAS = Path(__file__).parents[1] / "jobs"
@@ -130,8 +130,5 @@ WORKLOADS: dict[str, type[Workload]] = {
     "count": Count,
     "keep_even": KeepEven,
     "keep_even_avro": KeepEvenAvro,
-    "rekeyed_count": RekeyedCount,
-    "windowed_count": WindowedCount,
-    "table_join": TableJoin,
-    "dead_letters": DeadLetters,
+    **OPERATOR_WORKLOADS,
 }

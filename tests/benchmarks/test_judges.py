@@ -53,6 +53,10 @@ def joined() -> Output:
     return [(key_of(n, CASE.keys), b"%012d " % n + name_of(key_of(n, CASE.keys))) for n in range(CASE.records)]
 
 
+def paired() -> Output:
+    return [(key_of(n, CASE.keys), b"%012d %012d" % (n, n)) for n in range(CASE.records)]
+
+
 def good() -> Output:
     body = {"text": "", "amount": 0.0}
     return [
@@ -65,6 +69,7 @@ OF_OPERATORS: dict[str, Callable[[], Output]] = {
     "rekeyed_count": rekeyed,
     "windowed_count": windowed,
     "table_join": joined,
+    "interval_join": paired,
     "dead_letters": good,
 }
 

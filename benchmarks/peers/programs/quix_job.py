@@ -1,11 +1,12 @@
 """The jobs on Quix Streams: one process of them.
 
-Arguments: job, servers, source, target, the topic of a table, the topic of dead letters, name, folder, commit ms.
+Arguments: job, servers, source, target, a second topic to read, the topic of dead letters, name, folder, commit ms.
 """
 
 from __future__ import annotations
 
 import sys
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -26,6 +27,11 @@ def named(value: bytes, name: str) -> bytes:
     return value[:12] + b" " + name.encode()
 
 
+def both(value: bytes, other: bytes) -> bytes:
+    """Return the two numbers."""
+    return value[:12] + b" " + other
+
+
 def halved(value: bytes) -> tuple[bytes | None, bytes]:
     """Return JSON with a field more, None where it can't be read; and the value as it was."""
     try:
@@ -36,7 +42,7 @@ def halved(value: bytes) -> tuple[bytes | None, bytes]:
     return orjson.dumps(body), value
 
 
-def output(job: str, frame: Any, app: Application, table: str, dead: str) -> Any:
+def output(job: str, frame: Any, app: Application, second: str, dead: str) -> Any:
     """Return what a job makes of its input."""
     match job:
         case "count":
@@ -48,19 +54,23 @@ def output(job: str, frame: Any, app: Application, table: str, dead: str) -> Any
             told = windows.final(closing_strategy="partition")
             return told.apply(lambda window: b"%d %d" % (window["start"], window["value"]))
         case "table_join":
-            names = app.dataframe(app.topic(table, **BYTES)).apply(bytes.decode)
+            names = app.dataframe(app.topic(second, **BYTES)).apply(bytes.decode)
             return frame.join_asof(names, how="inner", on_merge=named)
+        case "interval_join":
+            others = app.dataframe(app.topic(second, **BYTES))
+            half = timedelta(milliseconds=500)
+            return frame.join_interval(others, how="inner", on_merge=both, backward_ms=half, forward_ms=half)
         case "dead_letters":
-            both = frame.apply(halved)
-            both.filter(lambda pair: pair[0] is None).apply(lambda pair: pair[1]).to_topic(app.topic(dead, **BYTES))
-            return both.filter(lambda pair: pair[0] is not None).apply(lambda pair: pair[0])
+            pairs = frame.apply(halved)
+            pairs.filter(lambda pair: pair[0] is None).apply(lambda pair: pair[1]).to_topic(app.topic(dead, **BYTES))
+            return pairs.filter(lambda pair: pair[0] is not None).apply(lambda pair: pair[0])
         case _:
             return frame.apply(bytes.upper)
 
 
 def main() -> None:
     """Run until killed."""
-    job, servers, source, target, table, dead, name, folder, interval_ms = sys.argv[1:]
+    job, servers, source, target, second, dead, name, folder, interval_ms = sys.argv[1:]
     app = Application(
         broker_address=servers,
         consumer_group=name,
@@ -85,7 +95,7 @@ def main() -> None:
         },
     )
     frame = app.dataframe(app.topic(source, **BYTES))
-    output(job, frame, app, table, dead).to_topic(app.topic(target, **BYTES))
+    output(job, frame, app, second, dead).to_topic(app.topic(target, **BYTES))
     app.run()
 
 

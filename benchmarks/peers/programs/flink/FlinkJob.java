@@ -29,6 +29,7 @@ import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.streaming.api.functions.ProcessFunction;
 import org.apache.flink.streaming.api.functions.co.KeyedCoProcessFunction;
+import org.apache.flink.streaming.api.functions.co.ProcessJoinFunction;
 import org.apache.flink.streaming.api.functions.windowing.ProcessWindowFunction;
 import org.apache.flink.streaming.api.windowing.assigners.TumblingEventTimeWindows;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
@@ -38,8 +39,8 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
- * Arguments: job, servers, source, target, name, folder, parallelism, milliseconds between checkpoints, the topic of a
- * table, the topic of dead letters. Ends.
+ * Arguments: job, servers, source, target, name, folder, parallelism, milliseconds between checkpoints, a second topic
+ * to read, the topic of dead letters. Ends.
  */
 public class FlinkJob {
     static final ObjectMapper JSON = new ObjectMapper();
@@ -161,6 +162,16 @@ public class FlinkJob {
         }
     }
 
+    static class Paired
+            extends ProcessJoinFunction<Tuple2<byte[], byte[]>, Tuple2<byte[], byte[]>, Tuple2<byte[], byte[]>> {
+        @Override
+        public void processElement(
+                Tuple2<byte[], byte[]> pair, Tuple2<byte[], byte[]> other, Context context,
+                Collector<Tuple2<byte[], byte[]>> out) {
+            out.collect(Tuple2.of(pair.f0, Named.named(pair.f1, other.f1)));
+        }
+    }
+
     /** JSON with a field more; what can't be read goes aside. */
     static class Halved extends ProcessFunction<Tuple2<byte[], byte[]>, Tuple2<byte[], byte[]>> {
         static final OutputTag<Tuple2<byte[], byte[]>> DEAD = new OutputTag<>("dead", PAIR);
@@ -190,11 +201,14 @@ public class FlinkJob {
         settings.setString("restart-strategy.type", "none");
         StreamExecutionEnvironment env =
             StreamExecutionEnvironment.createLocalEnvironment(Integer.parseInt(args[6]), settings);
-        WatermarkStrategy<Tuple2<byte[], byte[]>> time =
-            args[0].equals("windowed_count") ? WatermarkStrategy.forMonotonousTimestamps() : WatermarkStrategy.noWatermarks();
-        DataStream<Tuple2<byte[], byte[]>> input = env.fromSource(source(args, args[2]), time, "in", PAIR);
+        DataStream<Tuple2<byte[], byte[]>> input = env.fromSource(source(args, args[2]), time(args), "in", PAIR);
         output(args, env, input).sinkTo(sink(args, args[3], args[4]));
         env.execute(args[4]);
+    }
+
+    static WatermarkStrategy<Tuple2<byte[], byte[]>> time(String[] args) {
+        boolean counts = args[0].equals("windowed_count") || args[0].equals("interval_join");
+        return counts ? WatermarkStrategy.forMonotonousTimestamps() : WatermarkStrategy.noWatermarks();
     }
 
     static DataStream<Tuple2<byte[], byte[]>> output(
@@ -214,6 +228,12 @@ public class FlinkJob {
                 DataStream<Tuple2<byte[], byte[]>> names =
                     env.fromSource(source(args, args[8]), WatermarkStrategy.noWatermarks(), "table", PAIR);
                 return byKey(input).connect(byKey(names)).process(new Named(), PAIR);
+            case "interval_join":
+                DataStream<Tuple2<byte[], byte[]>> others = env.fromSource(source(args, args[8]), time(args), "others", PAIR);
+                return byKey(input)
+                    .intervalJoin(byKey(others))
+                    .between(Duration.ofMillis(-500), Duration.ofMillis(500))
+                    .process(new Paired(), PAIR);
             case "dead_letters":
                 SingleOutputStreamOperator<Tuple2<byte[], byte[]>> halved = input.process(new Halved(), PAIR);
                 halved.getSideOutput(Halved.DEAD).sinkTo(sink(args, args[9], args[4] + "-dead"));

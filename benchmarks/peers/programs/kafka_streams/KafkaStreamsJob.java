@@ -16,11 +16,13 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
@@ -31,8 +33,8 @@ import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
- * Arguments: job, servers, source, target, name, folder, threads, milliseconds between commits, the topic of a table,
- * the topic of dead letters. Runs until killed.
+ * Arguments: job, servers, source, target, name, folder, threads, milliseconds between commits, a second topic to
+ * read, the topic of dead letters. Runs until killed.
  */
 public class KafkaStreamsJob {
     static final Serde<byte[]> BYTES = Serdes.ByteArray();
@@ -68,6 +70,7 @@ public class KafkaStreamsJob {
             case "rekeyed_count" -> counted(builder, rekeyed(input));
             case "windowed_count" -> windowed(input);
             case "table_join" -> joined(input, builder.table(args[8], READ));
+            case "interval_join" -> paired(input, builder.stream(args[8], READ));
             case "dead_letters" -> input.mapValues(KafkaStreamsJob::halved);
             default -> input.mapValues(KafkaStreamsJob::upper);
         };
@@ -109,6 +112,17 @@ public class KafkaStreamsJob {
         return input.leftJoin(names, (value, name) ->
             text(new String(value, 0, 12, StandardCharsets.US_ASCII) + " "
                 + (name == null ? "" : new String(name, StandardCharsets.US_ASCII))));
+    }
+
+    /** Which of two topics is read first is a matter of luck: an hour's grace keeps what comes of it. */
+    static KStream<byte[], byte[]> paired(KStream<byte[], byte[]> input, KStream<byte[], byte[]> others) {
+        return input.join(
+            others,
+            (value, other) ->
+                text(new String(value, 0, 12, StandardCharsets.US_ASCII) + " "
+                    + new String(other, StandardCharsets.US_ASCII)),
+            JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(500), Duration.ofHours(1)),
+            StreamJoined.with(BYTES, BYTES, BYTES));
     }
 
     /** What can't be read is a dead letter. */
