@@ -304,6 +304,14 @@ def test_a_join_of_tables_that_nobody_takes_is_refused() -> None:
         (lambda one, other: one.join_as_of(other, pair, keep="1h"), "is no table of this job: join_as_of needs one"),
         (lambda one, other: one.join_as_of(other.table("t"), pair, keep="long"), "keep of join_as_of: 'long' is not a"),
         (lambda one, other: one.join_as_of(other.table("t"), pair, keep="1h", how="outer"), "how of join_as_of is one"),
+        (
+            lambda one, other: one.join_as_of(other.table("t"), pair, keep="1h", grace="x"),
+            "grace of join_as_of: 'x'",
+        ),
+        (
+            lambda one, other: one.join_as_of(other.table("t"), pair, keep="1s", grace="2s"),
+            "are kept for 1000 ms, and records wait for 2000 ms: make keep at least as long",
+        ),
         (lambda one, other: one.join_as_of(other.table("t"), None, keep="1h"), "join_as_of needs a function"),
         (lambda one, other: one.join_as_of(other.table("t"), later, keep="1h"), "join_as_of can't run a coroutine"),
         (

@@ -302,20 +302,24 @@ class Stream:
         function: Callable[[Any, Any], Any],
         *,
         keep: str | timedelta,
+        grace: str | timedelta | None = None,
         how: How = "inner",
+        state: Serde | None = None,
         name: str | None = None,
     ) -> Stream:
         """Replace each value by `function(value, other value)`, for what a table had for its key at its event time.
 
         A row of the table changes at the time of each record that the table is made of. Its versions are kept in
         checkpoints, under `name`, for records that come at most `keep` behind the stream time; one that is further
-        behind goes wrong. A record does not wait for versions: one that comes later is met by records that come behind
-        it. Without a match, `how` and what keys must be are as of `join`; without a name, it is made of the inputs of
-        both sides.
+        behind goes wrong. A record does not wait for versions, so it misses one of its time that comes behind it; with
+        a `grace` it waits until the stream time is so far past its own, in checkpoints, encoded by the serde `state`
+        (JSON unless said otherwise), and goes out then. `keep` is no shorter. Without a match, `how` and what keys must
+        be are as of `join`; without a name, it is made of the inputs of both sides.
         """
         versions = checked_table(table, self._job, "join_as_of needs one, stream.table(name)")
-        keep_ms = checked_ms("keep of join_as_of", keep)
-        return Stream(self._job, versions.joined_as_of(self._at, function, keep_ms, how, name))
+        grace_ms = 0 if grace is None else checked_ms("grace of join_as_of", grace)
+        times, serde = (checked_ms("keep of join_as_of", keep), grace_ms), Json() if state is None else state
+        return Stream(self._job, versions.joined_as_of(self._at, function, times, how, serde, name))
 
     def side_output(self, name: str) -> Stream:
         """Return the stream of what the processor before it puts out with `context.output(name, record)`."""

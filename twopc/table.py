@@ -72,12 +72,21 @@ class Table:
         return self._of
 
     def joined_as_of(
-        self, stream: str, function: Callable[[Any, Any], Any], keep_ms: int, how: How, name: str | None
+        self,
+        stream: str,
+        function: Callable[[Any, Any], Any],
+        times_ms: tuple[int, int],
+        how: How,
+        state: Serde,
+        name: str | None,
     ) -> str:
-        """Add what joins a stream with this table as of each record's time; return its id."""
+        """Add what joins a stream, whose values `state` encodes, with this table as of each record's time.
+
+        `times_ms` are how long versions are kept, and the grace. Returns the id of what is added.
+        """
         sides = stream, self._changes()
         name = join_name(name, "join_as_of", self.job.operators, *sides)
-        return self.job.add(join_as_of(function, how, name, keep_ms, self._step.state), sides)
+        return self.job.add(join_as_of(function, how, name, times_ms, (state, self._step.state)), sides)
 
     def joined(
         self, function: Callable[[Any, Any], Any], how: How, key: Callable[[Any], Any] | None

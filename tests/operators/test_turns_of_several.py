@@ -107,7 +107,7 @@ GRAPHS: dict[str, list[Node]] = {
         *(Node("map", ("join",), Map(str)), Node(OUT, ("map",))),
     ],
     "a table as of the time of a record": [
-        *(A, B, Node("j", ("a", "b"), join_as_of(pair, "left", "j", 6, Json()))),
+        *(A, B, Node("j", ("a", "b"), join_as_of(pair, "left", "j", (6, 3), (Json(), Json())))),
         *(Node("map", ("j",), Map(str)), Node(OUT, ("map",))),
     ],
     "two tables that become one": [

@@ -66,9 +66,11 @@ def streams(how: str = "inner", grace_ms: int = 0, store: DictStore | None = Non
     return JoinExample(lambda held: Dataflow(nodes, held, fail), store)
 
 
-def as_of(keep_ms: int, how: str = "left", store: DictStore | None = None, on_error: OnError = fail) -> JoinExample:
+def as_of(
+    keep_ms: int, how: str = "left", grace_ms: int = 0, *, store: DictStore | None = None, on_error: OnError = fail
+) -> JoinExample:
     """A stream `o` and a table `c`, as of the time of what comes in the stream."""
-    join = join_as_of(_pair, how, "join", keep_ms, Json())
+    join = join_as_of(_pair, how, "join", (keep_ms, grace_ms), (Json(), Json()))
     nodes = [Node("o"), Node("c"), Node("join", ("o", "c"), join), Node("out", ("join",))]
     return JoinExample(lambda held: Dataflow(nodes, held, on_error), store)
 

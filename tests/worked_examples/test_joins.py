@@ -102,6 +102,7 @@ class AsOf(NamedTuple):
     told: list[str]
     keep_ms: int = 50
     how: str = "left"
+    grace_ms: int = 0
 
 
 AS_OF_EXAMPLES = [
@@ -112,13 +113,20 @@ AS_OF_EXAMPLES = [
     AsOf("before the first version", "c5=v5 o4", ["o4 -> (o4,-)@4"]),
     AsOf("inner, before the first version", "c5=v5 o4 o5", ["o5 -> (o5,v5)@5"], how="inner"),
     AsOf("a version of before that comes later", "c5=v5 c3=v3 o4 o6", ["o4 -> (o4,v3)@4", "o6 -> (o6,v5)@6"]),
+    AsOf("grace", "o2 c1=v1 o5", ["o5 -> (o2,v1)@2"], grace_ms=3),
+    AsOf("grace, a version of its own time, not of a later one", "o2 c2=v2 c3=v3 o5", ["o5 -> (o2,v2)@2"], grace_ms=3),
+    AsOf("grace, in the order of their times", "o3 o2 c1=v1 o6", ["o6 -> (o2,v1)@2, (o3,v1)@3"], grace_ms=3),
+    AsOf("grace, later than it", "c1=v1 o9:j o6 o5:j", ["o6 -> (o6,v1)@6", "o5:j -> (o5,-)@5"], grace_ms=3),
+    AsOf("grace, time that goes on far", "c1=v1 o2 c3=v3 c90=v9", ["c90=v9 -> (o2,v1)@2"], keep_ms=3, grace_ms=3),
+    AsOf("grace, inner", "o2 o9:j c1=v1 o9", [], how="inner", grace_ms=3),
+    AsOf("grace, without a value", "o2= c1=v1 o5", ["o5 -> (-,v1)@2"], grace_ms=3),
     AsOf("a record does not wait", "o2 c1=v1 o3", ["o2 -> (o2,-)@2", "o3 -> (o3,v1)@3"]),
 ]
 
 
 @pytest.mark.parametrize("example", AS_OF_EXAMPLES, ids=[example.name for example in AS_OF_EXAMPLES])
 def test_a_stream_and_a_table_as_of_its_time(example: AsOf) -> None:
-    assert as_of(example.keep_ms, example.how).put(example.records) == example.told
+    assert as_of(example.keep_ms, example.how, example.grace_ms).put(example.records) == example.told
 
 
 def test_what_is_further_behind_than_versions_are_kept_goes_wrong() -> None:
@@ -132,6 +140,13 @@ def test_versions_are_there_behind_a_restart() -> None:
     before = as_of(50)
     before.put("c1=v1 c5=v5")
     assert as_of(50, store=before.store).put("o3") == ["o3 -> (o3,v1)@3"]
+
+
+@pytest.mark.parametrize("grace_ms", [0, 3, 20])
+def test_what_waits_is_there_behind_a_restart_and_is_told_when_it_was_to_be(grace_ms: int) -> None:
+    before = as_of(50, grace_ms=3)
+    before.put("o2")
+    assert as_of(50, grace_ms=grace_ms, store=before.store).put("c1=v1 c5:j=x") == ["c5:j=x -> (o2,v1)@2"]
 
 
 @pytest.mark.parametrize(("records", "kept"), [("c0=a c10=b c70:j=z", ["b"]), ("c0=a c10= c70:j=z", [])])
@@ -148,22 +163,36 @@ def test_what_no_record_can_meet_any_more_is_not_kept(records: str, kept: list[s
 PARTS = st.lists(st.tuples(st.sampled_from("oc"), st.integers(0, 60), st.sampled_from(["=x", "=y", "="])), max_size=30)
 
 
-@given(PARTS, st.integers(0, 30))
-def test_each_record_meets_the_last_version_of_its_time_that_has_come(
-    parts: list[tuple[str, int, str]], keep_ms: int
+@given(PARTS, st.integers(0, 30), st.sampled_from([0, 1, 5, 30]))
+def test_each_record_meets_the_last_version_of_its_time_that_has_come_until_its_grace_is_over(
+    parts: list[tuple[str, int, str]], keep_ms: int, grace_ms: int
 ) -> None:
+    grace_ms = min(keep_ms, grace_ms)
     versions: list[tuple[int, int, str]] = []
+    waiting: list[tuple[int, int]] = []
     expected, now = [], 0
     records = [f"{name}{at}{'' if name == 'o' else value}" for name, at, value in parts]
     for number, (name, at, value) in enumerate(parts):
+        told: list[str] = []
         now = max(now, at)
+
+        def tell(at: int, versions: list[tuple[int, int, str]], told: list[str]) -> None:
+            found = max((version for version in versions if version[0] <= at), default=(0, 0, ""))[2]
+            told.append(f"(o{at},{found or '-'})@{at}")
+
+        for since, before in sorted(each for each in waiting if each[0] + grace_ms <= now):
+            tell(since, known_at(versions, since + grace_ms - keep_ms), told)
+            waiting.remove((since, before))
         versions = known_at(versions, now - keep_ms)
         if name == "c":
             versions = known_at([*versions, (at, number, value[1:])], now - keep_ms)
+        elif at + grace_ms > now:
+            waiting.append((at, number))
         elif at >= now - keep_ms:
-            found = max((version for version in versions if version[0] <= at), default=(0, 0, ""))[2]
-            expected.append(f"o{at} -> (o{at},{found or '-'})@{at}")
-    assert as_of(keep_ms, on_error=lambda source, error: []).put(" ".join(records)) == expected
+            tell(at, versions, told)
+        if told:
+            expected.append(f"{records[number]} -> {', '.join(told)}")
+    assert as_of(keep_ms, grace_ms=grace_ms, on_error=lambda source, error: []).put(" ".join(records)) == expected
 
 
 def known_at(versions: list[tuple[int, int, str]], horizon: int) -> list[tuple[int, int, str]]:

@@ -5,7 +5,9 @@
 - Versions are kept as long as a record may come that is at most `keep` behind the stream time: those that are not
   older, and the last before them. A record that is further behind goes wrong: what it would have met may be gone.
 - Of a row that was deleted by then nothing is kept: an older version that comes behind that has the row again.
-- A record does not wait: a version that comes behind it, though of an earlier time, changes nothing of it any more.
+- A record waits until the stream time is `grace` past its time, for versions of its time or before that come by then;
+  one that comes later than that meets at once what is there. A version that comes behind that changes nothing of it.
+- Until when it waits was fixed when it came, so a job that was changed tells what waits as it was.
 """
 
 from __future__ import annotations
@@ -14,25 +16,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from twopc.errors import ConfigurationError
 from twopc.operators.functions import function_name
 from twopc.operators.how import How, check_join
 from twopc.operators.sided import SidedJoin, SidedProcessor
 from twopc.operators.versions import BoundVersions, Versions
+from twopc.operators.waiting_records import BoundWaitingRecords, WaitingRecords
 from twopc.processor import Context
 from twopc.record import Record
 from twopc.serde import Serde
-from twopc.state.forms import Version, VersionOf
+from twopc.state.forms import Version, VersionOf, Waiting, WaitingOf
 
 
 class AsOfJoin(SidedProcessor):
-    """`versions` is declared by a class of the join's own, with the serde of the table."""
+    """`versions` and `waiting` are declared by a class of the join's own, with the serdes of table and stream.
+
+    `keep_ms` is no shorter than `grace_ms`, so what is forgotten is older than whatever waits.
+    """
 
     versions: BoundVersions
+    waiting: BoundWaitingRecords
 
-    def __init__(self, function: Callable[[Any, Any], Any], how: How, keep_ms: int) -> None:
-        self.function, self.how, self.keep_ms = function, how, keep_ms
+    def __init__(self, function: Callable[[Any, Any], Any], how: How, keep_ms: int, grace_ms: int) -> None:
+        self.function, self.how = function, how
+        self.keep_ms, self.grace_ms = keep_ms, grace_ms
 
-    def process(self, record: Record, context: Context) -> Record | None:
+    def process(self, record: Record, context: Context) -> list[Record] | None:
         is_version, at, now = next(self.are_right), context.timestamp, context.stream_time
         if at is None or now is None:
             raise ValueError("the record has no timestamp, and a join as of a time needs one (timestamp= of a source)")
@@ -47,13 +56,26 @@ class AsOfJoin(SidedProcessor):
                 f"the record is {now - at} ms behind the stream time, and versions of the table are kept for "
                 f"{self.keep_ms} ms: keep= of join_as_of says how long"
             )
-        found = self.versions.as_of(at)
-        if found is None and self.how == "inner":
+        if (until := at + self.grace_ms) > now:
+            self.waiting.add(Waiting(at, until, False, record.value))
+            context.set_timer(until)
             return None
-        return record.replace(value=self.function(record.value, found))
+        return [record.replace(value=value) for value in self._joined(at, record.value)]
 
-    def on_timer(self, at: int, context: Context) -> None:
+    def on_timer(self, at: int, context: Context) -> list[Record]:
+        outputs = [
+            Record(context.key, value, timestamp=waiting.at)
+            for waiting in self.waiting.alone(at)
+            for value in self._joined(waiting.at, waiting.value)
+        ]
+        self.waiting.leave(at)
         self.versions.forget(at - self.keep_ms)
+        return outputs
+
+    def _joined(self, at: int, value: Any) -> list[Any]:
+        """Return what it makes with the version of this time; nothing where there is none, and it is an inner join."""
+        found = self.versions.as_of(at)
+        return [] if found is None and self.how == "inner" else [self.function(value, found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +88,31 @@ class JoinAsOf(SidedJoin):
 
     def __str__(self) -> str:
         join = self.processor
+        grace = f"grace={join.grace_ms}ms, " if join.grace_ms else ""
         return (
-            f"join_as_of({function_name(join.function)}, keep={join.keep_ms}ms, how={join.how!r}, name={self.name!r})"
+            f"join_as_of({function_name(join.function)}, keep={join.keep_ms}ms, {grace}"
+            f"how={join.how!r}, name={self.name!r})"
         )
 
 
-def join_as_of(function: Callable[[Any, Any], Any], how: Any, name: str, keep_ms: int, serde: Serde) -> JoinAsOf:
-    """Return the step that joins a stream with a table whose values this serde encodes."""
+def join_as_of(
+    function: Callable[[Any, Any], Any],
+    how: Any,
+    name: str,
+    times_ms: tuple[int, int],
+    serdes: tuple[Serde, Serde],
+) -> JoinAsOf:
+    """Return the step that joins a stream with a table, with serdes for the values of both.
+
+    `times_ms` are how long versions are kept, and the grace.
+    """
     check_join("join_as_of", function, how, How)
-    own = type("AsOfJoinOf", (AsOfJoin,), {"versions": Versions(VersionOf(serde))})
-    return JoinAsOf(own(function, how, keep_ms), name)
+    if times_ms[0] < times_ms[1]:
+        raise ConfigurationError(
+            f"keep of join_as_of is shorter than its grace: versions are kept for {times_ms[0]} ms, and records wait "
+            f"for {times_ms[1]} ms: make keep at least as long"
+        )
+    stream, table = serdes
+    states = {"versions": Versions(VersionOf(table)), "waiting": WaitingRecords(WaitingOf(stream))}
+    own = type("AsOfJoinOf", (AsOfJoin,), states)
+    return JoinAsOf(own(function, how, *times_ms), name)

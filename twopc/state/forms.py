@@ -3,11 +3,12 @@
     timed   time (8) | what the serde wrote
     list    stored by element, put together to look at: for each its length (4) | what the serde wrote
     map     stored by entry, put together to look at: for each length (4) | key | length (4) | value
-    waiting time (8) | time until which it waits (8) | whether it met another (1) | what the serde wrote
+    waiting time (8) | time until which it waits (8) | flags (1) | what the serde wrote
     version time (8) | whether there is a value from then on (1) | what the serde wrote
     windows for each window: start (8) | end (8) | length (4) | what the serde wrote
 
-The time is in Unix milliseconds, NEVER where there was no time yet. A list or map without anything is not stored.
+The flags of one that waits are whether it met another (1) and whether it has no value (2). The time is in Unix
+milliseconds, NEVER where there was no time yet. A list or map without anything is not stored.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from twopc.windows import Window
 NEVER = -(2**63)
 _TIME = struct.Struct(">q")
 _LENGTH = struct.Struct(">I")
-_WAITING = struct.Struct(">qq?")
+_WAITING = struct.Struct(">qqB")
+_MET, _NO_VALUE = 1, 2
 _VERSION = struct.Struct(">q?")
 _WINDOW = struct.Struct(">qqI")
 
@@ -118,21 +120,28 @@ class WaitingOf(FormOfOne):
     def deserialize(self, data: bytes | None) -> Waiting | None:
         if data is None:
             return None
-        return Waiting(*self.times(data), self.of.deserialize(data[_WAITING.size :]))
+        at, until, flags = _WAITING.unpack_from(data)
+        value = None if flags & _NO_VALUE else self.of.deserialize(data[_WAITING.size :])
+        return Waiting(at, until, bool(flags & _MET), value)
 
     @staticmethod
     def times(data: bytes) -> tuple[int, int, bool]:
         """Return since when and until when it waits, and whether it met one."""
-        at, until, met = _WAITING.unpack_from(data)
-        return at, until, met
+        at, until, flags = _WAITING.unpack_from(data)
+        return at, until, bool(flags & _MET)
 
     @staticmethod
     def met(data: bytes) -> bytes:
         """Return the same record as one that met another."""
-        return data[: _WAITING.size - 1] + b"\x01" + data[_WAITING.size :]
+        at, until, flags = _WAITING.unpack_from(data)
+        return _WAITING.pack(at, until, flags | _MET) + data[_WAITING.size :]
 
     def serialize(self, value: Waiting | None) -> bytes | None:
-        return None if value is None else _WAITING.pack(*value[:3]) + present(self.of, value.value)
+        if value is None:
+            return None
+        at, until, met, waits = value
+        written = None if waits is None else present(self.of, waits)
+        return _WAITING.pack(at, until, met * _MET | (written is None) * _NO_VALUE) + (written or b"")
 
 
 class Version(NamedTuple):

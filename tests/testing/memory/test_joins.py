@@ -114,6 +114,31 @@ def test_a_join_as_of_a_time_goes_on_behind_a_crash_and_of_one_time_the_table_go
         assert [version.value for version in run.state("orders-join-prices/versions", "a")] == [10, 20, 30]
 
 
+@pytest.mark.parametrize("after", AFTER)
+def test_what_waits_for_its_grace_is_joined_once_behind_a_crash_with_what_has_come_by_then(after: Moment) -> None:
+    job = Job("priced")
+    orders, prices = (job.source(KafkaSource(topic, key=String(), value=Json())) for topic in ("orders", "prices"))
+    table = prices.table("prices")
+    orders.join_as_of(table, lambda order, price: [order, price], keep="1h", grace="1s", state=Json()).sink(
+        KafkaSink("priced", value=Json())
+    )
+    with MemoryRun(job) as run:
+        run.send("orders", "one", "a", timestamp=5_000)
+        run.checkpoint()
+        run.send("prices", 10, "a", timestamp=4_000)
+        run.send("prices", 20, "a", timestamp=5_500)
+        run.crash(after)
+        run.checkpoint()
+        assert (run.read("priced"), [waiting.value for waiting in run.state("orders-join-prices/waiting", "a")]) == (
+            [],
+            ["one"],
+        )
+        run.send("orders", "two", "a", timestamp=6_000)
+        run.crash(after)
+        run.checkpoint()
+        assert [(record.value, record.timestamp) for record in run.read("priced")] == [(["one", 10], 5_000)]
+
+
 def test_of_records_of_one_time_the_tables_goes_first() -> None:
     with MemoryRun(enriching()) as run:
         run.send("orders", {"n": 1}, b"a")
