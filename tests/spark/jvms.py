@@ -30,6 +30,8 @@ LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # 15 s by default: a Python worker that starts beside other tiers may take longer.
+    "spark.python.authenticate.socketTimeout": "2m",
 }
 START_SECONDS = 300
 

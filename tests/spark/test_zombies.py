@@ -78,7 +78,7 @@ def test_a_zombie_finds_itself_fenced(job: ZombieJob, monkeypatch: pytest.Monkey
     with job.running(monkeypatch, zombie.crash, checkpoint_interval=zombie.interval) as future:
         sleeper = job.put_to_sleep()
         if not late:
-            job.wait_for_checkpoint_of_attempt(2)
+            job.wait_for_checkpoint_of_a_later_attempt()
             wake(sleeper)
             wait_until_gone(sleeper)
         # A starved client may cost an attempt more.
@@ -101,7 +101,7 @@ def test_a_zombie_is_fenced_by_a_coordinator_that_was_restarted_meanwhile(
         sleeper = job.put_to_sleep()
         first.kill()
         with start(tmp_path / "second.log"):
-            job.wait_for_checkpoint_of_attempt(2)
+            job.wait_for_checkpoint_of_a_later_attempt()
             wake(sleeper)
             wait_until_gone(sleeper)
             # A starved client may cost an attempt more.
