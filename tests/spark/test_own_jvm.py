@@ -54,8 +54,9 @@ own = OwnJvm(QuickStart("spark://10.0.0.5:7077"))
 (option,) = own.options()
 folder = option.strip('"').partition("=")[2]
 # It takes a moment to end after its input has, and needs its folder until then.
-script = f"trap '' INT; cat; sleep 0.7; : > {folder}/last; mv {folder}/last {folder}-kept"
-own.started(subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE))
+script = f"trap '' INT; echo; cat; sleep 0.7; : > {folder}/last; mv {folder}/last {folder}-kept"
+own.started(jvm := subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+jvm.stdout.readline()
 print(flush=True)
 time.sleep(60)
 """
