@@ -253,8 +253,13 @@ def test_how_many_windows_are_open_is_known_behind_a_restart_and_not_behind_a_ch
     WindowHarness(TEN, store=store).put(at(("a", 5), ("b", 5), ("b", 11), ("c", 12)))
     operator = opened(store)
     assert [operator.open_windows(number) for number in (0, 1)] == [2, 0]
+    operator.write_back()
+    assert [place[1] for place in store.states if place[0].name == OPEN_WINDOWS] == [0]
     before = DictStore({place: data for place, data in store.states.items() if place[0].name != OPEN_WINDOWS})
     assert opened(before).open_windows(0) is None
+    harness = WindowHarness(TEN, store=before)
+    harness.put(at(("d", 13)))
+    assert harness.flow.timed.open_windows() == {}
 
 
 def opened(store: DictStore) -> WindowOperator:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.worked_examples.join_example import as_of, streams, table, tables
+from tests.worked_examples.join_example import JoinExample, as_of, streams, table, tables
 from twopc import Json, UserCodeError
 from twopc.state.forms import VersionOf
 
@@ -116,6 +116,7 @@ AS_OF_EXAMPLES = [
     AsOf("grace", "o2 c1=v1 o5", ["o5 -> (o2,v1)@2"], grace_ms=3),
     AsOf("grace, a version of its own time, not of a later one", "o2 c2=v2 c3=v3 o5", ["o5 -> (o2,v2)@2"], grace_ms=3),
     AsOf("grace, in the order of their times", "o3 o2 c1=v1 o6", ["o6 -> (o2,v1)@2, (o3,v1)@3"], grace_ms=3),
+    AsOf("grace, two of one time", "o2=x o2=y c1=v1 o5", ["o5 -> (x,v1)@2, (y,v1)@2"], grace_ms=3),
     AsOf("grace, later than it", "c1=v1 o9:j o6 o5:j", ["o6 -> (o6,v1)@6", "o5:j -> (o5,-)@5"], grace_ms=3),
     AsOf("grace, time that goes on far", "c1=v1 o2 c3=v3 c90=v9", ["c90=v9 -> (o2,v1)@2"], keep_ms=3, grace_ms=3),
     AsOf("grace, inner", "o2 o9:j c1=v1 o9", [], how="inner", grace_ms=3),
@@ -158,6 +159,18 @@ def test_what_no_record_can_meet_any_more_is_not_kept(records: str, kept: list[s
         data for (state, _, key), data in example.store.states.items() if state.name == "versions" and b"k" in key
     ]
     assert [version.value for version in map(form.deserialize, of_key) if version is not None] == kept
+
+
+def test_what_waited_for_its_grace_is_gone_once_it_is_told() -> None:
+    example = as_of(50, grace_ms=3)
+    example.put("o2 o3:j")
+    assert _waiting(example) == 2
+    example.put("o6")
+    assert _waiting(example) == 1
+
+
+def _waiting(example: JoinExample) -> int:
+    return sum(state.name == "waiting" for state, _, _ in example.store.states)
 
 
 PARTS = st.lists(st.tuples(st.sampled_from("oc"), st.integers(0, 60), st.sampled_from(["=x", "=y", "="])), max_size=30)
