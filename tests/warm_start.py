@@ -39,6 +39,7 @@ _IMPORTS = (
     "grpc._server",
     "kafka.admin",
     "rocksdict",
+    "twopc.cli.job_run",
     "twopc.cli.run",
     "twopc.cli.coordinator",
     "twopc.driver.processes",

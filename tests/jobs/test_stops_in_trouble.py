@@ -27,11 +27,7 @@ SECONDS = 150.0
 """What a machine gives that ends a job before it uses force, five times: the tests' machine may be busy."""
 
 JOB = """
-import sys, time
 from twopc import Job, KafkaSink, KafkaSource
-
-if {slow} and sys.argv[0].endswith("worker/__main__.py"):
-    time.sleep(600)
 
 job = Job("{name}")
 job.source(KafkaSource("{name}-in")).sink(KafkaSink("{name}-out"))
@@ -39,9 +35,9 @@ job.source(KafkaSource("{name}-in")).sink(KafkaSink("{name}-out"))
 
 
 @contextmanager
-def running(broker: LocalBroker, name: str, folder: Path, *, slow: bool = False) -> Iterator[subprocess.Popen[str]]:
+def running(broker: LocalBroker, name: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """The job, in a process of its own, with records to read."""
-    (folder / "job.py").write_text(JOB.format(name=name, slow=slow))
+    (folder / "job.py").write_text(JOB.format(name=name))
     command = ["run", str(folder / "job.py"), "-b", broker.bootstrap_servers, "--checkpoint-dir", str(folder / "ck")]
     command += ["--host", "process", "--checkpoint-interval", "10m"]
     with subprocess.Popen(
@@ -150,12 +146,15 @@ def test_a_stop_before_a_subtask_has_started_ends_the_run(
 ) -> None:
     name = topic()
     topics_of(broker, name)
-    with running(broker, name, tmp_path, slow=True) as process:
-        eventually(lambda: children_of(process.pid))
+    with running(broker, name, tmp_path) as process:
+        eventually(lambda: bool(children_of(process.pid)))
+        (worker,) = children_of(process.pid)
+        os.kill(worker, signal.SIGSTOP)
+        eventually(lambda: any(tmp_path.glob(f"ck/{name}/*")))
         code, said = stopped(process)
     assert code == 0, said
     assert "stopped before a record was read" in said
 
 
-def children_of(pid: int) -> bool:
-    return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+def children_of(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

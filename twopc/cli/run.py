@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from twopc.cli.completion import INLINE
 from twopc.cli.output import JobOutput, JobOutputOption, LogFormatOption, LogLevel, LogLevelOption, Output
 from twopc.cli.setting_options import run_options
 from twopc.cli.shared_options import shared_options
@@ -19,13 +14,7 @@ from twopc.cli.token_options import TokenFile, read_token
 from twopc.config import RunSettings
 from twopc.driver.processes import plain_processes_begun
 from twopc.errors import ConfigurationError
-from twopc.logs import configure_logging, prints_on_stderr
-
-if TYPE_CHECKING:
-    from twopc.cli.view import EventSink
-    from twopc.driver.host import Host
-    from twopc.driver.run import RunReport
-    from twopc.graph import JobDefinition
+from twopc.logs import configure_logging
 
 
 @shared_options(given=run_options(leave_out=("log_level", "log_format")), spark_conf=spark_conf)
@@ -68,65 +57,11 @@ def run(
         log_format=log_format.value,
     )
     if explain:
-        typer.echo(_explained(_loaded(settings, job_file, log_format), output))
+        from twopc.cli.job_run import explained
+
+        typer.echo(explained(settings, job_file, output))
         return
     with plain_processes_begun(settings, job_file) as host:
-        report = _run(_loaded(settings, job_file, log_format), settings, job_file, quiet, host)
-    _print_report(report, output)
+        from twopc.cli.job_run import print_report, run_job
 
-
-def _loaded(settings: RunSettings, job_file: str, log_format: Output) -> JobDefinition:
-    """Load the job beside its modules; what it prints is no answer of the command."""
-    from twopc.loader.job_loader import load_job
-    from twopc.loader.py_files import use_py_files
-
-    with prints_on_stderr(log_format):
-        use_py_files(settings.py_files)
-        return load_job(job_file)
-
-
-def _run(definition: JobDefinition, settings: RunSettings, job_file: str, quiet: bool, host: Host | None) -> RunReport:
-    from twopc.driver.run import run
-
-    with prints_on_stderr(settings.log_format), _shown(definition.name, settings, quiet) as sink:
-        on_event = None if sink is None else sink.note
-        return run(definition, settings, on_event=on_event, job_file=job_file, host=host)
-
-
-def _shown(job: str, settings: RunSettings, quiet: bool) -> AbstractContextManager[EventSink | None]:
-    from twopc.cli.view import PlainLines, live_view
-
-    if quiet:
-        return nullcontext(None)
-    # A debugger that runs in this process has the terminal to itself.
-    if sys.stderr.isatty() and settings.log_format == Output.TEXT and settings.host != INLINE[0]:
-        return live_view(job)
-    return nullcontext(PlainLines(job))
-
-
-def _explained(definition: JobDefinition, output: JobOutput) -> str:
-    match output:
-        case JobOutput.JSON:
-            return json.dumps(definition.to_json())
-        case JobOutput.MERMAID:
-            return definition.mermaid()
-        case _:
-            return definition.describe()
-
-
-def _print_report(report: RunReport, output: JobOutput) -> None:
-    if output is JobOutput.JSON:
-        typer.echo(json.dumps(asdict(report)))
-        return
-    from twopc.protocol.record_errors import texts_of
-
-    how = "finished"
-    if report.stopped:
-        how = "stopped with a last checkpoint" if report.checkpoints_completed else "stopped, without a checkpoint"
-    typer.echo(
-        f"{report.job}: {how}; {report.records_in:,} records in, {report.records_out:,} out"
-        f"{''.join(f', {text}' for text in texts_of(report.record_errors))}"
-        f"{f' in the last of {report.attempts} attempts' if report.attempts > 1 else ''}; "
-        f"{report.checkpoints_completed} checkpoint{'' if report.checkpoints_completed == 1 else 's'} completed"
-        f"{f', the last {report.last_checkpoint_id}' if report.last_checkpoint_id else ''}; {report.seconds:.1f} s"
-    )
+        print_report(run_job(settings, job_file, quiet, host), output)

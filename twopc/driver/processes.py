@@ -154,9 +154,10 @@ class ProcessHost:
 
     def close(self) -> None:
         for process in self._waiting:
-            assert process.stdin is not None
-            process.stdin.close()
-        ProcessSubtasks(self._waiting).kill()
+            # It has done nothing yet that it could end in order.
+            process.kill()
+            with process:
+                pass
         self._waiting = []
         if self._running is not None:
             self._running.kill()
