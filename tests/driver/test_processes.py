@@ -87,8 +87,11 @@ def test_a_worker_that_is_told_nothing_ends_without_loading_the_job(host: Proces
     assert (waiting.wait(60), pids(folder)) == (TOLD_TO_END, set())
 
 
-def test_workers_that_wait_end_where_the_job_is_refused(folder: Path) -> None:
-    settings = RunSettings(host="process", parallelism=2)
+def test_workers_that_wait_are_no_more_than_cores_and_end_where_the_job_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    settings = RunSettings(host="process", parallelism=3)
     with suppress(LookupError), plain_processes_begun(settings, "job.py") as host:
         assert host is not None
         waiting = list(host._waiting)

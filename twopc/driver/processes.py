@@ -173,5 +173,6 @@ def plain_processes_begun(settings: RunSettings, job_file: str | None) -> Iterat
         yield None
         return
     with closing(ProcessHost(job_file)) as host:
-        host.begin(settings.parallelism)
+        # More of them than cores would only be in each other's way, and in the driver's.
+        host.begin(min(settings.parallelism, os.cpu_count() or 1))
         yield host
