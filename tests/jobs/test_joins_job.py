@@ -17,6 +17,7 @@ from twopc.testing.topics import Write, create_topic, produce, read_topic
 
 pytestmark = pytest.mark.drill
 
+SINKS = ("out", "then", "waited", "near", "both")
 KEYS, PARTITIONS, ORDERS, CHANGES = 9, 4, 2_000, 600
 
 JOB = """
@@ -40,6 +41,9 @@ known = customers.table("customers")
 slow.join(known, enriched, how="left").sink(KafkaSink(f"{name}-out", value=Json()))
 slow.join(customers, near, how="left", within="100ms", name="near").sink(KafkaSink(f"{name}-near", value=Json()))
 slow.join_as_of(known, enriched, keep="1h", how="left", name="then").sink(KafkaSink(f"{name}-then", value=Json()))
+slow.join_as_of(known, enriched, keep="1h", grace="100ms", how="left", name="waited").sink(
+    KafkaSink(f"{name}-waited", value=Json())
+)
 last = slow.table("last").join(known, both, how="outer", name="both")
 last.changes().sink(KafkaSink(f"{name}-both", value=Json()))
 """
@@ -50,7 +54,7 @@ def test_every_order_meets_the_customer_of_its_time_through_kills(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name = topic()
-    for suffix in ("orders", "customers", "out", "then", "near", "both"):
+    for suffix in ("orders", "customers", *SINKS):
         create_topic(broker.bootstrap_servers, f"{name}-{suffix}", PARTITIONS)
     dice = random.Random(17)
     # Times are of one kind of number each, so that no two are equal.
@@ -66,14 +70,16 @@ def test_every_order_meets_the_customer_of_its_time_through_kills(
     job.survive(ArmedFault(CrashPoint.AFTER_COMMIT, checkpoint=2), ArmedFault(CrashPoint.BEFORE_RESTORE))
     latest: dict[int, str] = {}
     expected: list[tuple[int, str | None]] = []
+    waited: list[tuple[int, str | None]] = []
     for at, key in sorted([*orders, *changes]):
         if at % 2:
             latest[key] = f"{key}-{at}"
         else:
             expected.append((at, latest.get(key)))
-    for suffix in ("out", "then"):
+            waited += expected[-1:] if at + 100 <= stream_time(orders, changes, key) else []
+    for suffix, of_sink in (("out", expected), ("then", expected), ("waited", waited)):
         found = [json.loads(record.value or b"") for record in read_topic(broker.bootstrap_servers, f"{name}-{suffix}")]
-        assert sorted((each["at"], each["name"]) for each in found) == expected
+        assert sorted((each["at"], each["name"]) for each in found) == of_sink
     pairs = [json.loads(record.value or b"") for record in read_topic(broker.bootstrap_servers, f"{name}-near")]
     assert sorted(map(str, pairs)) == sorted(map(str, near(orders, changes)))
     of_both: dict[int, list[list[int | None]]] = {key: [[None, None]] for key in range(KEYS)}
@@ -91,9 +97,14 @@ def near(orders: list[tuple[int, int]], changes: list[tuple[int, int]]) -> list[
     found: list[list[int | None]] = []
     for at, key in orders:
         met = [other for other, same in changes if same == key and abs(other - at) <= 100]
-        now = max(time for time, other in (*orders, *changes) if other % PARTITIONS == key % PARTITIONS)
-        found += [[at, other] for other in met] or ([[at, None]] if at + 100 < now else [])
+        is_over = at + 100 < stream_time(orders, changes, key)
+        found += [[at, other] for other in met] or ([[at, None]] if is_over else [])
     return found
+
+
+def stream_time(orders: list[tuple[int, int]], changes: list[tuple[int, int]], key: int) -> int:
+    """Return where the stream time of the partition of a key ends."""
+    return max(time for time, other in (*orders, *changes) if other % PARTITIONS == key % PARTITIONS)
 
 
 def write(key: int, value: dict[str, object]) -> Write:
@@ -104,7 +115,7 @@ def test_topics_of_different_partition_counts_are_refused_by_name_at_the_start(
     broker: Broker, topic: Callable[[], str], tmp_path: Path
 ) -> None:
     name = topic()
-    for suffix, partitions in (("orders", 4), ("customers", 3), ("out", 1), ("then", 1), ("near", 1), ("both", 1)):
+    for suffix, partitions in (("orders", 4), ("customers", 3), *((sink, 1) for sink in SINKS)):
         create_topic(broker.bootstrap_servers, f"{name}-{suffix}", partitions)
     refused = SlowJob(broker.bootstrap_servers, name, tmp_path, JOB).run()
     assert refused.code == 2
