@@ -33,6 +33,7 @@ from twopc.bench.load import PacedLoad, values_of
 from twopc.bench.plan import BenchPlan
 from twopc.bench.reader import OutputReader
 from twopc.config import RunSettings
+from twopc.driver.processes import plain_processes_begun
 from twopc.driver.run import run
 from twopc.kafka.clients.cluster import Cluster
 from twopc.loader.job_loader import load_job
@@ -145,7 +146,8 @@ def measure(servers: str, folder: Path, kills: int, host: str, parallelism: int)
         restart_attempts=kills + 10,
         restart_strategy="fixed-delay",
     )
-    run(load_job(job_file), settings, on_event=watch.note, job_file=job_file, stop=stop)
+    with plain_processes_begun(settings, job_file) as processes:
+        run(load_job(job_file), settings, on_event=watch.note, stop=stop, host=processes)
     reader.close()
     return found
 

@@ -102,7 +102,7 @@ class Job(GraphBuilder):
             with plain_processes_begun(resolved, job_file) as host:
                 from twopc.driver.run import run
 
-                return run(definition, resolved, on_event=on_event, job_file=job_file, stop=stop, host=host)
+                return run(definition, resolved, on_event=on_event, stop=stop, host=host)
         except TwoPhaseCommitError as error:
             # Where in the framework it was found says nothing to whoever reads the program's traceback.
             cause = error.__cause__ if isinstance(error, UserCodeError) else None

@@ -72,7 +72,7 @@ class ConcurrentPrograms:
                 if isinstance(event, events.SubtaskAttached):
                     print(event.pid, file=workers)
 
-            run(load_job(program), settings, on_event=note, job_file=program)
+            run(load_job(program), settings, on_event=note)
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from twopc.bench.recorder import Recorder
 from twopc.bench.result import BenchResult, SinkRate
 from twopc.bench.usage import UsageSampler
 from twopc.config import RunSettings
+from twopc.driver.processes import plain_processes_begun
 from twopc.driver.run import run as run_job
 from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.kafka.clients.cluster import Cluster
@@ -226,9 +227,8 @@ class _Run:
 
     def _run_job(self, stop: threading.Event | None) -> None:
         self._began = time.time()
-        with self._sampler:
-            definition = load_job(self._job_file)
-            done = run_job(definition, self._settings, on_event=self._note, job_file=self._job_file, stop=stop)
+        with self._sampler, plain_processes_begun(self._settings, self._job_file) as host:
+            done = run_job(load_job(self._job_file), self._settings, on_event=self._note, stop=stop, host=host)
         # Signals set an event of the caller's too.
         if done.stopped and not self._fed.is_set():
             raise Interrupted("the benchmark was ended before the job had read all records: nothing was measured")

@@ -30,7 +30,7 @@ def run_job(settings: RunSettings, job_file: str, quiet: bool, host: Host | None
     definition = _loaded(settings, job_file)
     with prints_on_stderr(settings.log_format), _shown(definition.name, settings, quiet) as sink:
         on_event = None if sink is None else sink.note
-        return run(definition, settings, on_event=on_event, job_file=job_file, host=host)
+        return run(definition, settings, on_event=on_event, host=host)
 
 
 def _loaded(settings: RunSettings, job_file: str) -> JobDefinition:

@@ -23,6 +23,7 @@ from twopc.drill.replay_range import ReplayRange
 from twopc.drill.scratch_job import Names, write_scratch_file
 from twopc.drill.timeline import RecoveryClock, Timeline
 from twopc.drill.verdict import Check, CheckVerdict
+from twopc.driver.processes import plain_processes_begun
 from twopc.driver.run import run as run_job
 from twopc.errors import CheckpointCorrupted, Fenced, ProtocolViolation, TransactionLost, Unavailable, UserCodeError
 from twopc.graph import JobDefinition
@@ -202,7 +203,8 @@ class Replay:
             if self.on_event is not None:
                 self.on_event(event)
 
-        report = run_job(load_job(job_file), settings, on_event=note, job_file=job_file)
+        with plain_processes_begun(settings, job_file) as host:
+            report = run_job(load_job(job_file), settings, on_event=note, host=host)
         if report.stopped:
             raise KeyboardInterrupt
         figures |= {"restored after, s": clock.restored, "first record after, s": clock.first_record}

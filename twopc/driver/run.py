@@ -60,7 +60,6 @@ def run(
     settings: RunSettings,
     *,
     on_event: Callable[[events.Event], None] | None = None,
-    job_file: str | None = None,
     stop: threading.Event | None = None,
     host: Host | None = None,
 ) -> RunReport:
@@ -68,9 +67,9 @@ def run(
 
     SIGTERM, the first Ctrl-C, and `stop` being set ask for a last checkpoint.
 
-    `on_event` is called with every event of the job, on a thread of its own. `job_file` is how a host that starts fresh
-    processes finds the job; `host` is where the subtasks run, in place of what the settings name. Raises the error that
-    ended the job, after the restart strategy has given up on it.
+    `on_event` is called with every event of the job, on a thread of its own. `host` is where the subtasks run,
+    in place of what the settings name: plain processes are begun before this is imported. Raises the error that ended
+    the job, after the restart strategy has given up on it.
     """
     from twopc.kafka.absence import naming_every_absence
 
@@ -96,7 +95,7 @@ def run(
         tracing = closing.enter_context(traces_of(settings))
         listener = combined_listener(combined_listener(on_event, counting), tracing)
         watch = EventWatch(coordinator.events or client, definition.name, events.put, listener)
-        host = host or _host(definition.name, settings, job_file, signals)
+        host = host or _host(definition.name, settings, signals)
         closing.callback(host.close)
         with suppress(StoppedEarly):
             signals.unless_requested(partial(client.wait_ready, 30))
@@ -137,19 +136,13 @@ def _bind_host(settings: RunSettings) -> str:
     return "127.0.0.1"
 
 
-def _host(job: str, settings: RunSettings, job_file: str | None, signals: StopSignals) -> Host:
+def _host(job: str, settings: RunSettings, signals: StopSignals) -> Host:
     if settings.host == "inline":
         from twopc.driver.inline import InlineHost
 
         return InlineHost(settings.parallelism)
     if settings.host == "process":
-        from twopc.driver.processes import ProcessHost
-
-        if job_file is None:
-            raise ConfigurationError(
-                "host 'process' needs the job in a file: run it with `twopc run FILE --host process`"
-            )
-        return ProcessHost(job_file)
+        raise ConfigurationError("host 'process' needs the job in a file: run it with `twopc run FILE --host process`")
     from twopc.spark.configuration import SparkConfiguration
     from twopc.spark.launch import SparkHost
 

@@ -10,11 +10,13 @@ import json
 import logging
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 
 from twopc import events
 from twopc.config import RunSettings
 from twopc.driver.host import Host
+from twopc.driver.processes import plain_processes_begun
 from twopc.driver.run import run
 from twopc.errors import ProtocolViolation, TwoPhaseCommitError, UserCodeError
 from twopc.loader.job_loader import load_job
@@ -50,13 +52,9 @@ def main(host: Host | None = None) -> int:
         os.close(descriptor)
 
     try:
-        report = run(
-            load_job(job_file),
-            RunSettings.resolve(host="process", until_end=True),
-            on_event=note,
-            job_file=job_file,
-            host=host,
-        )
+        settings = RunSettings.resolve(host="process", until_end=True)
+        with nullcontext(host) if host else plain_processes_begun(settings, job_file) as runs_on:
+            report = run(load_job(job_file), settings, on_event=note, host=runs_on)
     except TwoPhaseCommitError as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return NO_FAULT_DOES_THIS if isinstance(error, UserCodeError | ProtocolViolation) else error.exit_code

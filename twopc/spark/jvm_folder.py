@@ -53,11 +53,14 @@ class JvmFolder:
     def remove(self) -> None:
         """Remove it, once the JVM has ended."""
         assert self._keeper.stdin is not None
+        # A line for the JVM, where none ran, and one for the end: whoever was forked off this process holds the input
+        # open still.
+        self._tell("\n")
         self._keeper.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._keeper.wait(_SECONDS)
 
-    def _tell(self, line: Path | int) -> None:
+    def _tell(self, line: Path | int | str) -> None:
         assert self._keeper.stdin is not None
         # Somebody who killed the keeper has no use for the folder either.
         with suppress(BrokenPipeError):
