@@ -52,7 +52,7 @@ _IMPORTS = (
     "twopc.kafka.repartition",
     "twopc.operators.async_map",
     "twopc.operators.process",
-    "twopc.operators.stream_join",
+    "twopc.operators.stream_join_step",
     "twopc.operators.window_kinds",
     "twopc.verify.run",
     "twopc.worker.bootstrap",

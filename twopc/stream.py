@@ -33,7 +33,7 @@ from twopc.operators import (
 )
 from twopc.operators.how import How, HowBoth
 from twopc.operators.records import print_record
-from twopc.operators.stream_join import join_streams
+from twopc.operators.stream_join_step import JoinStreams
 from twopc.operators.window_step import WindowAggregate
 from twopc.port import Port
 from twopc.processor import Processor
@@ -286,7 +286,7 @@ class Stream:
                 raise ConfigurationError(f"job {job!r}: two streams meet by their keys: set them with key_by")
             times = checked_ms("within of a join", within), 0 if grace is None else checked_ms("grace of a join", grace)
             name = join_name(name, "a join of streams", self._job.operators, self._at, other._at)
-            joined = join_streams(function, how, name, times, states or (Json(), Json()))
+            joined = JoinStreams(function, how, *times, name, states or (Json(), Json()))
             return Stream(self._job, self._job.add(joined, (self._at, other._at)))
         table = checked_table(
             other, self._job, "a stream is joined with what stream.table(name) returns, or with another stream"

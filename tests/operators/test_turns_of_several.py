@@ -28,7 +28,7 @@ from twopc.operators import (
 from twopc.operators.as_of_join import join_as_of
 from twopc.operators.dataflow import SinkOutput
 from twopc.operators.meeting_points import meeting_points
-from twopc.operators.stream_join import join_streams
+from twopc.operators.stream_join_step import JoinStreams
 from twopc.operators.table_join import join_tables
 from twopc.operators.window_step import Count
 from twopc.record import Batch, RecordError
@@ -103,7 +103,7 @@ GRAPHS: dict[str, list[Node]] = {
         *(looked_up("join", "count", "t"), Node(OUT, ("join",))),
     ],
     "two streams": [
-        *(A, B, Node("join", ("a", "b"), join_streams(pair, "outer", "join", (10, 0), (Json(), Json())))),
+        *(A, B, Node("join", ("a", "b"), JoinStreams(pair, "outer", 10, 0, "join", (Json(), Json())))),
         *(Node("map", ("join",), Map(str)), Node(OUT, ("map",))),
     ],
     "a table as of the time of a record": [
@@ -116,7 +116,7 @@ GRAPHS: dict[str, list[Node]] = {
         *(Node("all", ("k", "count"), Merge()), Node(OUT, ("all",))),
     ],
     "a join of streams before a table": [
-        *(A, B, C, Node("j", ("a", "b"), join_streams(pair, "outer", "j", (10, 0), (Json(), Json())))),
+        *(A, B, C, Node("j", ("a", "b"), JoinStreams(pair, "outer", 10, 0, "j", (Json(), Json())))),
         *(table("t", "c"), looked_up("k", "j", "t"), Node(OUT, ("k",))),
     ],
     "a window before a merge and a table": [
@@ -271,7 +271,7 @@ def test_a_turn_that_is_cut_has_done_its_first_records_and_nothing_of_the_others
             *(Node("z", ("join",), cutting(made, behind)), keyed, Node(OUT, ("count",))),
         ],
         "in a join of streams": [
-            *(*slow, Node("join", ("x", "y"), join_streams(pair, "outer", "join", (10, 0), (Json(), Json())))),
+            *(*slow, Node("join", ("x", "y"), JoinStreams(pair, "outer", 10, 0, "join", (Json(), Json())))),
             Node(OUT, ("join",)),
         ],
         "at a table behind a window": [

@@ -25,9 +25,10 @@ from twopc import (
 )
 from twopc.operators import Dataflow
 from twopc.operators.dataflow import SinkOutput
+from twopc.operators.time_queue import DUE_AT_ONCE
 from twopc.operators.turn import Turn
 from twopc.operators.window_step import Aggregate, Collect, Reduce, Sum
-from twopc.operators.windows import KEYS_AT_ONCE, WindowOperator
+from twopc.operators.windows import WindowOperator
 from twopc.record import RecordError
 from twopc.state.forms import ListOf, WindowsOf
 from twopc.state.layout import OPEN_WINDOWS, StateName
@@ -269,7 +270,7 @@ def opened(store: DictStore) -> WindowOperator:
 
 
 def test_many_windows_that_close_at_one_record_are_told_at_once_where_nobody_waits() -> None:
-    flow, keys = WindowHarness(TEN, outputs=["final"]).flow, 3 * KEYS_AT_ONCE
+    flow, keys = WindowHarness(TEN, outputs=["final"]).flow, 3 * DUE_AT_ONCE
     put_through(flow, "in", batch_of(at(*((f"key-{number}", 1) for number in range(keys)))))
     flow.put(Turn.of("in", batch_of(at(("a", 11)))))
     taken, outputs = flow.advance()
@@ -277,7 +278,7 @@ def test_many_windows_that_close_at_one_record_are_told_at_once_where_nobody_wai
 
 
 def test_many_windows_that_close_at_one_record_let_a_checkpoint_in_between_and_are_told_once_each() -> None:
-    store, serde, keys = DictStore(), Cutting(), 3 * KEYS_AT_ONCE
+    store, serde, keys = DictStore(), Cutting(), 3 * DUE_AT_ONCE
 
     def harness() -> Dataflow:
         serde.flow = WindowHarness(TEN, Reduce(max), serde=serde, store=store, outputs=["final"]).flow
@@ -296,7 +297,7 @@ def test_many_windows_that_close_at_one_record_let_a_checkpoint_in_between_and_a
         flow.write_back()
         last = last.behind(taken)
     assert sorted(key for turn in turns for key in turn) == sorted(["a", *(f"key-{number}" for number in range(keys))])
-    assert max(map(len, turns)) <= KEYS_AT_ONCE
+    assert max(map(len, turns)) <= DUE_AT_ONCE
 
 
 @given(TIMES)

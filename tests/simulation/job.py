@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -46,7 +45,7 @@ from twopc.operators import (
     Process,
     StatefulMap,
 )
-from twopc.operators.stream_join import JoinStreams
+from twopc.operators.stream_join_step import JoinStreams
 from twopc.operators.window_step import Reduce, WindowAggregate
 from twopc.serde import Json
 from twopc.sink import Sink
@@ -177,10 +176,6 @@ def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Op
 
     def changed(what: Any) -> Any:
         match what:
-            case JoinStreams():
-                processor = copy(what.processor)
-                processor.function = cutting(processor.function)
-                return replace(what, processor=processor)
             case Process():
                 kind: Any = type(what.processor)
                 return replace(what, processor=kind(cut))
@@ -188,7 +183,7 @@ def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Op
                 return replace(what, aggregation=Reduce(cutting(function)))
             case MapAsync():
                 return replace(what, function=Client(cut))
-            case StatefulMap() | Map() | Filter() | JoinTable() | JoinBroadcast():
+            case StatefulMap() | Map() | Filter() | JoinTable() | JoinBroadcast() | JoinStreams():
                 return replace(what, function=cutting(what.function))
             case _:
                 return what

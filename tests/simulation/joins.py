@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tests.simulation.async_client import Client
 from tests.simulation.bad_records import DEAD, IntoDead
 from twopc.error_policy import Skip
 from twopc.graph import GraphBuilder
 from twopc.operators import AssignTimestamps, JoinBroadcast, JoinTable, KeepBroadcast, KeepTable, Map, MapAsync
-from twopc.operators.stream_join import join_streams
+from twopc.operators.how import HowBoth
+from twopc.operators.stream_join_step import JoinStreams
 from twopc.serde import Json
 from twopc.sink import Sink
 from twopc.source import Source
@@ -163,5 +164,6 @@ def add_joins(
         how: Any = joined.how
         names = builder.add(KeepTable(NAMES, Json()), (other,))
         return builder.add(JoinTable(named, names, how), (last, names))
-    step = join_streams(paired, joined.how, PAIRS, (WITHIN_MS, GRACE_MS), (Json(), Json()))
+    how = cast(HowBoth, joined.how)
+    step = JoinStreams(paired, how, WITHIN_MS, GRACE_MS, PAIRS, (Json(), Json()))
     return builder.add(step, (last, other))

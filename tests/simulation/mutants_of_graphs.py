@@ -132,7 +132,7 @@ MUTANTS_OF_GRAPHS = (
     ),
     Mutant(
         "a checkpoint passes over records that are held for their order",
-        instead(Inputs, "_held_rows", lambda inputs, source: ()),
+        instead(Inputs, "_first_held", lambda inputs, source: ()),
         MEETING,
         1_000,
     ),

@@ -18,6 +18,7 @@ from tests.simulation.mutants import Mutant, instead
 from twopc.operators import Dataflow
 from twopc.operators.async_map import AsyncMap, _Calls, _Failed
 from twopc.operators.broadcast import BroadcastTable
+from twopc.operators.join_side import WaitingRecords
 from twopc.operators.meeting import Meeting
 from twopc.operators.stream_join import StreamJoin
 from twopc.operators.table import TableOperator
@@ -29,7 +30,8 @@ from twopc.runtime.inputs import Inputs
 from twopc.runtime.lanes import Lane, _Chunk
 
 _put = WriteBackCache.put
-_join, _alone = StreamJoin.process, StreamJoin.on_timer
+_open_join, _take, _put_alone = StreamJoin.__init__, StreamJoin._take, StreamJoin._put_alone
+_leave = WaitingRecords.leave
 _keep = BroadcastTable.process
 _orders_of = twopc.runtime.event_time_order.orders_of
 _source_groups = twopc.source_groups.source_groups
@@ -52,28 +54,29 @@ def _put_new_keys(cache: Any, partition: int, keys: Any, values: Any) -> None:
 def _waiting(grace_ms: int) -> Callable[..., Any]:
     """Wait so much longer, or shorter, than two records may be apart."""
 
-    def process(join: Any, record: Any, context: Any) -> Any:
-        said, join.grace_ms = join.grace_ms, grace_ms
-        try:
-            return _join(join, record, context)
-        finally:
-            join.grace_ms = said
+    def opened(join: Any, step: Any, context: Any) -> None:
+        _open_join(join, replace(step, grace_ms=grace_ms), context)
 
-    return process
+    return opened
 
 
-def _alone_at_once(join: Any, record: Any, context: Any) -> Any:
+def _alone_at_once(join: Any, partition: Any, batch: Any, index: int, came: Any, which: int) -> None:
     """Put out who has met nobody yet, and still let them meet who comes later."""
-    outputs = _join(join, record, context)
-    if not outputs and record.value is not None and join._goes_alone(is_right=join.is_right):
-        outputs = [record.replace(value=join._joined(record.value, None))]
-    return outputs
+    before = len(join._outputs.values)
+    _take(join, partition, batch, index, came, which)
+    if len(join._outputs.values) == before and join._goes_alone[which]:
+        _, at, value = came
+        alone = [join._joined(value, None, which)]
+        join._outputs.put(batch.rows[index], batch.keys[index], alone, [at], batch.headers[index])
 
 
-def _alone_all_the_same(join: Any, at: int, context: Any) -> Any:
-    for side in (join.left, join.right):
-        side.set([each._replace(met=False) for each in side.get()])
-    return _alone(join, at, context)
+def _none_has_met(waiting: Any, form: bytes, until: int) -> Any:
+    return [(since, last, False, held) for since, last, _, held in _leave(waiting, form, until)]
+
+
+def _left_alone(join: Any, gone: Any, due: Any, row: Any, which: int) -> None:
+    if which == 0:
+        _put_alone(join, gone, due, row, which)
 
 
 def _hold_as_they_are(lane: Any, held: Any, indices: Any, times: Any) -> None:
@@ -170,26 +173,26 @@ MUTANTS_OF_JOINS = (
         JOINED | {"joins": (TABLE, "inner", OPEN)},
         500,
     ),
-    Mutant("both sides wait too short", instead(StreamJoin, "process", _waiting(-12)), JOINED | PAIRS, 100),
+    Mutant("both sides wait too short", instead(StreamJoin, "__init__", _waiting(-12)), JOINED | PAIRS, 100),
     Mutant(
         "both sides wait too short, whatever the order",
-        instead(StreamJoin, "process", _waiting(-12)),
+        instead(StreamJoin, "__init__", _waiting(-12)),
         JOINED | {"joins": (STREAMS, "inner", OPEN)},
         500,
     ),
-    Mutant("the grace of a join is forgotten", instead(StreamJoin, "process", _waiting(0)), JOINED | PAIRS, 100),
+    Mutant("the grace of a join is forgotten", instead(StreamJoin, "__init__", _waiting(0)), JOINED | PAIRS, 100),
     Mutant(
-        "who meets nobody at once goes out alone", instead(StreamJoin, "process", _alone_at_once), JOINED | PAIRS, 100
+        "who meets nobody at once goes out alone", instead(StreamJoin, "_take", _alone_at_once), JOINED | PAIRS, 100
     ),
     Mutant(
         "who has met somebody goes out alone too",
-        instead(StreamJoin, "on_timer", _alone_all_the_same),
+        instead(WaitingRecords, "leave", _none_has_met),
         JOINED | PAIRS,
         100,
     ),
     Mutant(
         "of an outer join only one side goes out alone",
-        instead(StreamJoin, "_goes_alone", lambda join, *, is_right: not is_right),
+        instead(StreamJoin, "_put_alone", _left_alone),
         JOINED | PAIRS,
         100,
     ),

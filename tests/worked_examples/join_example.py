@@ -16,7 +16,8 @@ from twopc import Json
 from twopc.operators import Dataflow, JoinTable, KeepTable
 from twopc.operators.as_of_join import join_as_of
 from twopc.operators.dataflow import OnError, fail
-from twopc.operators.stream_join import join_streams
+from twopc.operators.how import HowBoth
+from twopc.operators.stream_join_step import JoinStreams
 from twopc.operators.table_join import join_tables
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore
@@ -59,9 +60,9 @@ def _pair(one: Any, other: Any) -> list[Any]:
     return [one, other]
 
 
-def streams(how: str = "inner", grace_ms: int = 0, store: DictStore | None = None) -> JoinExample:
+def streams(how: HowBoth = "inner", grace_ms: int = 0, store: DictStore | None = None) -> JoinExample:
     """Streams `a` and `b`, within five milliseconds."""
-    join = join_streams(_pair, how, "join", (5, grace_ms), (Json(), Json()))
+    join = JoinStreams(_pair, how, 5, grace_ms, "join", (Json(), Json()))
     nodes = [Node("a"), Node("b"), Node("join", ("a", "b"), join), Node("out", ("join",))]
     return JoinExample(lambda held: Dataflow(nodes, held, fail), store)
 

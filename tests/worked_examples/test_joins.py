@@ -47,7 +47,7 @@ def test_streams_within_a_time(example: Example) -> None:
     ("how", "records", "told"),
     [("inner", "b12", ["b12 -> (a10,b12)@12"]), ("left", "b16:j", ["b16:j -> (a10,-)@10"])],
 )
-def test_a_restart_between_the_two_tells_of_it_once(how: str, records: str, told: list[str]) -> None:
+def test_a_restart_between_the_two_tells_of_it_once(how: Any, records: str, told: list[str]) -> None:
     before = streams(how)
     assert before.put("a10") == []
     after = streams(how, store=before.store)

@@ -1,98 +1,254 @@
-"""The join of two streams by key and event time, as a processor: each side's records wait for those of the other.
+"""The join of two streams by key and event time, by the number of the partition that the key was read from.
 
-- A record meets those of the other side whose times are at most `within` apart, whichever comes first.
+- A record meets those of the other side whose times are at most `within` apart, whichever comes first, oldest first.
 - It waits until the stream time is past its time, `within` and the grace; then it is gone, and one that met nothing
   goes out alone where the join keeps its side. One that comes later meets who still waits, and does not wait.
 - When one is gone was fixed when it came, so a job that was changed ends what waits as it was.
+- Under one partition number records are seen in order. Each moves the stream time to its timestamp if that is greater;
+  who is to go by then goes before it, in time order. That may be cut, as a loop over records: the record waits then.
+- What goes out alone has the place of the record that moved time, and its own key: what goes wrong with it is not that
+  record's error, and it is gone.
+- A key of which records wait has an entry in the time queue, at the time at which the first of them goes, or before it.
+- So outputs and states depend on the records of a partition number alone, not on where batches end.
+- A record on which the function raises has changed nothing but the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from twopc.operators.functions import function_name
-from twopc.operators.how import HowBoth, check_join
-from twopc.operators.sided import SidedJoin, SidedProcessor
-from twopc.operators.waiting_records import BoundWaitingRecords, WaitingRecords
-from twopc.processor import Context
-from twopc.record import Record
-from twopc.serde import Serde
-from twopc.state.forms import Waiting, WaitingOf
+from twopc.clock import LATEST_MS
+from twopc.column import Over
+from twopc.operators.instance import OperatorContext, TimedInstance
+from twopc.operators.join_side import Held, JoinSide, WaitingRecords
+from twopc.operators.keyed import KeyForms, Run, partition_runs
+from twopc.operators.result import Result, Work
+from twopc.operators.stored_numbers import StreamTime
+from twopc.operators.stream_join_step import SIDES, JoinStreams
+from twopc.operators.time_bound import too_far_ahead, without_time
+from twopc.operators.time_queue import TimeQueue
+from twopc.operators.write_back_cache import KeyedStateStore
+from twopc.record import Batch, ErrorStage, Headers, RecordError, Row
+from twopc.stand_ins import KeyOnly, PassedTime
+from twopc.state.key_form import legible
+from twopc.state.layout import TIMERS, StateName
+from twopc.state.whole_key import left_out, whole_key
+from twopc.termination import TERMINATION
 
 
-class StreamJoin(SidedProcessor):
-    """`left` and `right` are declared by a class of the join's own, with its serdes."""
+class _Partition:
+    """The operator's part of one partition number."""
 
-    left: BoundWaitingRecords
-    right: BoundWaitingRecords
+    def __init__(self, operator: str, number: int, store: KeyedStateStore, sides: Sequence[JoinSide]) -> None:
+        self.number = number
+        self.time = StreamTime(operator, number, store)
+        self.timers = TimeQueue(StateName(operator, TIMERS), number, store)
+        self.sides = [WaitingRecords(side, number) for side in sides]
 
-    def __init__(self, function: Callable[[Any, Any], Any], how: HowBoth, within_ms: int, grace_ms: int) -> None:
-        self.function, self.how = function, how
-        self.within_ms, self.grace_ms = within_ms, grace_ms
 
-    def process(self, record: Record, context: Context) -> list[Record]:
-        is_right, at = next(self.are_right), context.timestamp
-        if at is None or context.stream_time is None:
-            raise ValueError(
-                "the record has no timestamp, and streams are joined by event time (timestamp= of a source)"
-            )
-        if record.value is None:
-            return []
-        own, other = (self.right, self.left) if is_right else (self.left, self.right)
-        outputs = [
-            record.replace(
-                value=self._joined(record.value, waiting.value, is_right=is_right), timestamp=max(at, waiting.at)
-            )
-            for waiting in other.meet(at, self.within_ms)
+class _Outputs:
+    """The records that come of a batch, as columns."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.keys: list[Any] = []
+        self.values: list[Any] = []
+        self.timestamps: list[int | None] = []
+        self.headers: list[Headers | None] = []
+        self.lost: list[RecordError] = []
+
+    def put(self, row: Row, key: Any, values: list[Any], timestamps: Sequence[int], headers: Headers | None) -> None:
+        self.rows += [row] * len(values)
+        self.keys += [key] * len(values)
+        self.values += values
+        self.timestamps += timestamps
+        self.headers += [headers] * len(values)
+
+    def result(self, taken: int, cause: BaseException | None = None) -> Result:
+        batch = Batch(self.rows, self.values, self.keys, self.timestamps, self.headers)
+        return Result(taken, batch, cause, self.lost)
+
+
+class StreamJoin(TimedInstance):
+    """One join of two streams on one subtask."""
+
+    def __init__(self, step: JoinStreams, context: OperatorContext) -> None:
+        self._operator, self._step, self._store = context.operator_id, step, context.store
+        self._latest = context.latest
+        self._key_forms = KeyForms(step)
+        self._lasts_ms = step.within_ms + step.grace_ms + 1
+        self._sides = [
+            JoinSide(side, serde, self._lasts_ms, context) for side, serde in zip(SIDES, step.serdes, strict=True)
         ]
-        until = at + self.within_ms + self.grace_ms + 1
-        if until > context.stream_time:
-            own.add(Waiting(at, until, bool(outputs), record.value))
-            context.set_timer(until)
-        elif not outputs and self._goes_alone(is_right=is_right):
-            outputs.append(record.replace(value=self._joined(record.value, None, is_right=is_right)))
-        return outputs
+        self._goes_alone = (step.how != "inner", step.how == "outer")
+        self._partitions: dict[int, _Partition] = {}
+        self._outputs = _Outputs()
+        self._failed = False
 
-    def on_timer(self, at: int, context: Context) -> list[Record]:
-        outputs: list[Record] = []
-        for is_right, side in ((False, self.left), (True, self.right)):
-            if self._goes_alone(is_right=is_right):
-                outputs += (
-                    Record(context.key, self._joined(waiting.value, None, is_right=is_right), timestamp=waiting.at)
-                    for waiting in side.alone(at)
-                )
-            side.leave(at)
-        return outputs
+    @property
+    def ports(self) -> Sequence[Work]:
+        return [self._of_side(which) for which in range(len(SIDES))]
 
-    def _joined(self, own: Any, other: Any, *, is_right: bool) -> Any:
-        return self.function(other, own) if is_right else self.function(own, other)
+    def together(self, numbers: Sequence[int]) -> Work:
+        return lambda batch, over: self._process(batch, over, numbers[len(numbers) - len(batch) :])
 
-    def _goes_alone(self, *, is_right: bool) -> bool:
-        return self.how == "outer" or (self.how == "left" and not is_right)
+    def _of_side(self, which: int) -> Work:
+        return lambda batch, over: self._process(batch, over, [which] * len(batch))
 
+    def pass_time(self, number: int, to: int) -> Result:
+        self._outputs = _Outputs()
+        self._advance(self._opened(number), to)
+        return self._passed()
 
-@dataclass(frozen=True, slots=True)
-class JoinStreams(SidedJoin):
-    """(value of the one, value of the other) -> value; the key stays as it is"""
+    def drain(self, number: int) -> Result:
+        self._outputs = _Outputs()
+        partition = self._opened(number)
+        while (latest := partition.timers.latest()) is not None:
+            self._advance(partition, latest)
+        return self._passed()
 
-    processor: StreamJoin
+    def stream_time(self, number: int) -> int | None:
+        return self._opened(number).time.now
 
-    def __str__(self) -> str:
-        join = self.processor
-        return f"join({function_name(join.function)}, how={join.how!r}, within={join.within_ms}ms, name={self.name!r})"
+    def write_back(self) -> None:
+        assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
+        for side in self._sides:
+            side.cache.write_back()
+        for partition in self._partitions.values():
+            partition.time.write_back()
+            partition.timers.write_back()
 
+    def _process(self, batch: Batch, over: Over, sides: Sequence[int]) -> Result:
+        """Let the records meet those of the other side, up to where `over` stops; `sides` says of which each is."""
+        keys, bad_key = self._key_forms.of(batch)
+        self._outputs = _Outputs()
+        taken = 0
+        cause: BaseException | None = None
+        # With one more than there are: while that is to come, nobody has cut the loop.
+        rest = over([*batch.values, None])
+        self._failed = True
+        for number, run in partition_runs(batch.rows[: len(keys)], keys):
+            for side in self._sides:
+                side.cache.fetch(number, run)
+            counted, cause = self._run((number, run), batch, taken, rest, sides)
+            taken += counted
+            if counted < len(run):
+                break
+        self._failed = False
+        self._settle()
+        return self._outputs.result(taken, bad_key if taken == len(keys) else cause)
 
-def join_streams(
-    function: Callable[[Any, Any], Any],
-    how: Any,
-    name: str,
-    times_ms: tuple[int, int],
-    serdes: tuple[Serde, Serde],
-) -> JoinStreams:
-    """Return the step that joins two streams; `times_ms` are how far apart two records may be, and the grace."""
-    check_join("a join of streams", function, how, HowBoth)
-    states = {side: WaitingRecords(WaitingOf(serde)) for side, serde in zip(("left", "right"), serdes, strict=True)}
-    own = type("StreamJoinOf", (StreamJoin,), states)
-    return JoinStreams(own(function, how, *times_ms), name)
+    def _run(
+        self, run: Run, batch: Batch, begin: int, rest: Iterator[Any], sides: Sequence[int]
+    ) -> tuple[int, BaseException | None]:
+        """Take the records of a run; return how many, and what was raised on the one behind those."""
+        number, forms = run
+        partition = self._opened(number)
+        time, timers = partition.time, partition.timers
+        stamps, rows = batch.timestamps, batch.rows
+        latest = self._latest()
+        index = begin
+        # The forms come first: the other way round one value more would be taken.
+        for form, value in zip(forms, rest, strict=False):
+            stamp = stamps[index]
+            if stamp is None or stamp > LATEST_MS:
+                return index - begin, without_time(rows[index], stamp, self._step)
+            if time.now is None or stamp > time.now:
+                if stamp > latest:
+                    return index - begin, too_far_ahead(rows[index], stamp, latest, self._step)
+                time.now = stamp
+            if timers.earliest <= time.now and not self._let_go(partition, time.now, rows[index], rest):
+                return index - begin, None
+            if value is not None:
+                try:
+                    self._take(partition, batch, index, (form, stamp, value), sides[index])
+                except TERMINATION:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is an error of the record in hand
+                    return index - begin, error
+            index += 1
+        return index - begin, None
+
+    def _take(self, partition: _Partition, batch: Batch, index: int, came: tuple[bytes, int, Any], which: int) -> None:
+        """Let a record meet who is there, and wait; where something raises, nothing has changed."""
+        form, at, value = came
+        own, other = partition.sides[which], partition.sides[1 - which]
+        key, until = batch.keys[index], at + self._lasts_ms
+        waits = partition.time.now is None or until > partition.time.now
+        held, left = (own.side.encoded(value), left_out(key)) if waits else (b"", b"")
+        start, met = other.near(form, at, self._step.within_ms)
+        if met:
+            made, times = [], []
+            for each in met:
+                made.append(self._joined(value, other.side.value(each), which))
+                times.append(max(at, each[0]))
+            self._outputs.put(batch.rows[index], key, made, times, batch.headers[index])
+            other.met(form, start, met)
+        elif not waits and self._goes_alone[which]:
+            self._outputs.put(batch.rows[index], key, [self._joined(value, None, which)], [at], batch.headers[index])
+        if waits:
+            if not own.one_goes_by(form, until) and not other.one_goes_by(form, until):
+                partition.timers.add(until, form, left)
+            own.add(form, (at, until, bool(met), held))
+
+    def _joined(self, own: Any, other: Any, which: int) -> Any:
+        return self._step.function(other, own) if which else self._step.function(own, other)
+
+    def _passed(self) -> Result:
+        self._settle()
+        return self._outputs.result(0)
+
+    def _advance(self, partition: _Partition, to: int) -> None:
+        time = partition.time
+        time.now = to if time.now is None else max(time.now, to)
+        self._failed = True
+        self._let_go(partition, time.now, PassedTime(partition.number), None)
+        self._failed = False
+
+    def _let_go(self, partition: _Partition, now: int, row: Row, rest: Iterator[Any] | None) -> bool:
+        """Let those go that wait no longer at this time: all, or as many as go before a cut. Return whether all."""
+        timers = partition.timers
+        for due in timers.take_due(now, rest):
+            until, form, left = due
+            following = None
+            for which, waiting in enumerate(partition.sides):
+                waiting.side.cache.fetch(partition.number, (form,))
+                gone = waiting.leave(form, until)
+                if self._goes_alone[which]:
+                    self._put_alone(gone, due, row, which)
+                first = waiting.first(form)
+                if first is not None and (following is None or first < following):
+                    following = first
+            if following is not None:
+                timers.add(following, form, left)
+        return timers.earliest > now
+
+    def _put_alone(self, gone: list[Held], due: tuple[int, bytes, bytes], row: Row, which: int) -> None:
+        """Put out those of the gone that have met none."""
+        until, form, left = due
+        for each in gone:
+            if each[2]:
+                continue
+            whose = KeyOnly(row, legible(form), until)
+            try:
+                made = self._joined(self._sides[which].value(each), None, which)
+            except TERMINATION:
+                raise
+            except BaseException as error:  # noqa: BLE001 - it is an error of the record that goes
+                doing = f"{self._step}, of a record that met none"
+                self._outputs.lost.append(RecordError(whose, ErrorStage.TRANSFORMATION, doing, error))
+            else:
+                self._outputs.put(whose, whole_key(form, left), [made], [each[0]], None)
+
+    def _opened(self, number: int) -> _Partition:
+        partition = self._partitions.get(number)
+        if partition is None:
+            partition = self._partitions[number] = _Partition(self._operator, number, self._store, self._sides)
+        return partition
+
+    def _settle(self) -> None:
+        for side in self._sides:
+            side.settle()
+        for partition in self._partitions.values():
+            partition.timers.settle()

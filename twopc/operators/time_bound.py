@@ -27,6 +27,17 @@ def ahead_of(clock: Clock, ahead_ms: int) -> Latest:
     return lambda: clock.now().unix_ms + ahead_ms
 
 
+def without_time(row: Row, stamp: int | None, step: object) -> RecordFault:
+    """Return the fault of a record that has no timestamp, or one behind all that can be told."""
+    what = "no timestamp" if stamp is None else f"the timestamp {stamp}, behind the year 9999"
+    return RecordFault(
+        UserCodeError(
+            f"{named(row)} has {what}, and {step} needs one: say what it is, with timestamp= "
+            "on the source, or drop such records with filter_records"
+        )
+    )
+
+
 def too_far_ahead(row: Row, stamp: int, latest: int, step: object) -> RecordFault:
     """Return the fault of a record that would move stream time further."""
     return RecordFault(

@@ -15,13 +15,19 @@ from __future__ import annotations
 import math
 import struct
 from collections import deque
+from collections.abc import Iterator
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import count, islice
+from operator import length_hint
+from typing import Any
 
 from twopc.operators.write_back_cache import DIRTY_MAX, DIRTY_WHILE_FROZEN_MAX, KeyedStateStore
 from twopc.state.layout import StateName
 
 AT_HAND_MAX = 4_096
+
+DUE_AT_ONCE = 1_000
+"""The entries that are taken before it is asked whether a checkpoint waits."""
 
 _TIME = struct.Struct(">Q")
 _ZERO = 2**63
@@ -94,6 +100,17 @@ class TimeQueue:
                 self.earliest = math.inf
                 return None
             self._read_more(self._horizon)
+
+    def take_due(self, until: int, rest: Iterator[Any] | None) -> Iterator[tuple[int, bytes, bytes]]:
+        """Yield what `pop` takes until this time: all, or what goes before the loop over records, `rest`, is cut.
+
+        It is all once `earliest` is behind that time. Nobody cuts a loop of which something is still to come.
+        """
+        turn = count(1)
+        while (due := self.pop(until)) is not None:
+            yield due
+            if rest is not None and next(turn) % DUE_AT_ONCE == 0 and length_hint(rest) == 0:
+                return
 
     def latest(self) -> int | None:
         """Return the greatest time of an entry, None where there is none; reads all of them."""

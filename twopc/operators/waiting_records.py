@@ -1,7 +1,4 @@
-"""The records of one side of a join that wait for those of the other: a list by key, looked at by its times.
-
-The value of a record is decoded when it meets another or goes out alone, and is not encoded again.
-"""
+"""The records of a stream that wait for what its table has by their times: a list by key, looked at by its times."""
 
 from __future__ import annotations
 
@@ -20,17 +17,8 @@ class WaitingRecords(ListState):
 class BoundWaitingRecords(BoundListState, WaitingRecords):
     """The same, where the operator runs."""
 
-    def meet(self, at: int, within_ms: int) -> Iterator[Waiting]:
-        """Yield those whose times are as near as this, oldest first; from now on they have met one."""
-        for address, data in self._entries():
-            time, _, met = WaitingOf.times(data)
-            if abs(time - at) <= within_ms:
-                if not met:
-                    self._change(address, WaitingOf.met(data))
-                yield decoded(self.name, self.serde, data)
-
     def alone(self, until: int) -> Iterator[Waiting]:
-        """Yield those that wait until just this time, and have met nobody.
+        """Yield those that wait until just this time, and have met nothing.
 
         One that waits until an earlier time is there still if its own timer has failed, and is not told twice.
         """

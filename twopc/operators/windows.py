@@ -18,24 +18,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count
-from operator import length_hint
 from typing import Any
 
 from twopc.clock import LATEST_MS
-from twopc.column import Over, named, user_code_error
-from twopc.errors import UserCodeError
+from twopc.column import Over, user_code_error
 from twopc.operators.instance import OperatorContext, TimedInstance
 from twopc.operators.keyed import KeyForms, Run, partition_runs
 from twopc.operators.result import Result, Work
 from twopc.operators.stored_numbers import OpenWindows, StreamTime, ToldTime
-from twopc.operators.time_bound import too_far_ahead
+from twopc.operators.time_bound import too_far_ahead, without_time
 from twopc.operators.time_queue import TimeQueue
 from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
 from twopc.operators.window_kinds import kind_of
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore
-from twopc.record import Batch, RecordFault, Row
+from twopc.record import Batch, Row
 from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.key_form import legible
 from twopc.state.layout import TIMERS, StateName
@@ -44,9 +41,6 @@ from twopc.termination import TERMINATION
 from twopc.windows import Window
 
 NOTHING = Batch([], [])
-
-KEYS_AT_ONCE = 1_000
-"""The keys whose windows close before it is asked whether a checkpoint waits."""
 
 _NEVER = -(2**63)
 """Before any time."""
@@ -179,7 +173,7 @@ class WindowOperator(TimedInstance):
         for form, value in zip(forms, rest, strict=False):
             stamp = stamps[index]
             if stamp is None or stamp > LATEST_MS:
-                return index - begin, self._no_time(rows[index], stamp)
+                return index - begin, without_time(rows[index], stamp, self._step)
             now = stamp if time.now is None or stamp > time.now else time.now
             if stamp > latest and now == stamp:
                 return index - begin, too_far_ahead(rows[index], stamp, latest, self._step)
@@ -254,9 +248,7 @@ class WindowOperator(TimedInstance):
     def _put_out(self, partition: _Partition, now: int, row: Row, rest: Iterator[Any] | None) -> bool:
         number, closings, kind = partition.number, partition.closings, self._kind
         held, dirty = self._cache.of(number)
-        turn = count(1)
-        while (due := closings.pop(now)) is not None:
-            at, form, left = due
+        for at, form, left in closings.take_due(now, rest):
             self._cache.fetch(number, (form,))
             windows: Open = held.get(form) or {}
             before, remembered = _number(windows), windows.get(REMEMBERED)
@@ -269,24 +261,13 @@ class WindowOperator(TimedInstance):
             if over or windows.get(REMEMBERED) != remembered:
                 held[form] = dirty[form] = windows or None
                 self._grew(partition, _number(windows) - before)
-            if rest is not None and next(turn) % KEYS_AT_ONCE == 0 and length_hint(rest) == 0:
-                return closings.earliest > now
-        return True
+        return closings.earliest > now
 
     def _opened(self, number: int) -> _Partition:
         partition = self._partitions.get(number)
         if partition is None:
             partition = self._partitions[number] = _Partition(self._operator, number, self._step.grace_ms, self._store)
         return partition
-
-    def _no_time(self, row: Row, stamp: int | None) -> RecordFault:
-        what = "no timestamp" if stamp is None else f"the timestamp {stamp}, behind the year 9999"
-        return RecordFault(
-            UserCodeError(
-                f"{named(row)} has {what}, and {self._step} needs one: say what it is, with timestamp= "
-                "on the source, or drop such records with filter_records"
-            )
-        )
 
     def _settle(self) -> None:
         self._cache.settle()

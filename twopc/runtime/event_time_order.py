@@ -91,10 +91,9 @@ class EventTimeOrder:
         """Return how many records of a source are held."""
         return sum(lane.size for lane in self._lanes[source].values())
 
-    def rows(self, source: str) -> Iterator[Row]:
-        """Yield the rows of a source that are held."""
-        for lane in self._lanes[source].values():
-            yield from lane.rows()
+    def first_rows(self, source: str) -> Iterator[Row]:
+        """Yield the first row that is held of each split of a source."""
+        return (lane.first_row() for lane in self._lanes[source].values() if lane.size)
 
     def poll(self, timeout: float, most: int, is_over: Callable[[str], bool]) -> Turn | None:
         """Return up to so many records whose turn it is; None after `timeout` seconds without any.

@@ -60,7 +60,7 @@ class Inputs:
         return tuple(
             replace(held, source=source)
             for source, reader in self._readers.items()
-            for held in reader.positions(chain(waiting(source), self._held_rows(source)))
+            for held in reader.positions(chain(waiting(source), self._first_held(source)))
         )
 
     def read_positions(self) -> tuple[SplitPosition, ...]:
@@ -136,5 +136,5 @@ class Inputs:
     def _held(self, source: str) -> int:
         return self._orders[source].held(source) if source in self._orders else 0
 
-    def _held_rows(self, source: str) -> Iterable[Row]:
-        return self._orders[source].rows(source) if source in self._orders else ()
+    def _first_held(self, source: str) -> Iterable[Row]:
+        return self._orders[source].first_rows(source) if source in self._orders else ()

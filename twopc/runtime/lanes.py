@@ -91,9 +91,8 @@ class Lane:
                 self._errors -= chunk.held.is_error
             yield chunk.held, taken
 
-    def rows(self) -> Iterator[Row]:
-        for chunk in self._chunks:
-            if chunk.held.is_error:
-                yield from (error.row for _, error in chunk.held.batch.errors)
-            else:
-                yield from map(chunk.held.batch.rows.__getitem__, chunk.indices[chunk.at :])
+    def first_row(self) -> Row:
+        """Return the row of the first record; there is one."""
+        chunk = self._chunks[0]
+        batch = chunk.held.batch
+        return batch.errors[0][1].row if chunk.held.is_error else batch.rows[chunk.indices[chunk.at]]

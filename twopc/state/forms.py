@@ -5,6 +5,7 @@
     map     stored by entry, put together to look at: for each length (4) | key | length (4) | value
     waiting time (8) | time until which it waits (8) | flags (1) | what the serde wrote
     version time (8) | whether there is a value from then on (1) | what the serde wrote
+    records that wait  for each, oldest first: times and flags as of one (17) | length (4) | what the serde wrote
     windows for each window: start (8) | end (8) | length (4) | what the serde wrote
 
 The flags of one that waits are whether it met another (1) and whether it has no value (2). The time is in Unix
@@ -27,6 +28,7 @@ _LENGTH = struct.Struct(">I")
 _WAITING = struct.Struct(">qqB")
 _MET, _NO_VALUE = 1, 2
 _VERSION = struct.Struct(">q?")
+_ALL_WAITING = struct.Struct(">qqBI")
 _WINDOW = struct.Struct(">qqI")
 
 _DICT_KEYS = (String, Bytes, Int, Long)
@@ -130,18 +132,32 @@ class WaitingOf(FormOfOne):
         at, until, flags = _WAITING.unpack_from(data)
         return at, until, bool(flags & _MET)
 
-    @staticmethod
-    def met(data: bytes) -> bytes:
-        """Return the same record as one that met another."""
-        at, until, flags = _WAITING.unpack_from(data)
-        return _WAITING.pack(at, until, flags | _MET) + data[_WAITING.size :]
-
     def serialize(self, value: Waiting | None) -> bytes | None:
         if value is None:
             return None
         at, until, met, waits = value
         written = None if waits is None else present(self.of, waits)
         return _WAITING.pack(at, until, met * _MET | (written is None) * _NO_VALUE) + (written or b"")
+
+
+class AllWaitingOf(FormOfOne):
+    """All records of a key that wait, oldest first; to look at, a list of `Waiting`."""
+
+    kind = "all waiting"
+
+    @staticmethod
+    def named(**parts: str) -> str:
+        return f"{parts['of']} of all records that wait"
+
+    def deserialize(self, data: bytes | None) -> list[Waiting] | None:
+        if data is None:
+            return None
+        return [Waiting(at, until, met, self.of.deserialize(value)) for at, until, met, value in all_waiting(data)]
+
+    def serialize(self, value: Iterable[Waiting] | None) -> bytes | None:
+        if value is None:
+            return None
+        return joined_waiting((at, until, met, present(self.of, waits)) for at, until, met, waits in value)
 
 
 class Version(NamedTuple):
@@ -276,7 +292,8 @@ class SlidingOf(WindowsOf):
 
 
 FORMS: dict[str, type[Form]] = {
-    form.kind: form for form in (Timed, ListOf, MapOf, WindowsOf, SessionsOf, SlidingOf, WaitingOf, VersionOf)
+    form.kind: form
+    for form in (Timed, ListOf, MapOf, WindowsOf, SessionsOf, SlidingOf, WaitingOf, AllWaitingOf, VersionOf)
 }
 
 BY_ENTRY: dict[str, type[ListOf] | type[MapOf]] = {form.kind: form for form in (ListOf, MapOf)}
@@ -337,6 +354,26 @@ def windows(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         if at > len(data):
             raise ValueError("it is shorter than it says")
         yield start, end, data[behind:at]
+
+
+def joined_waiting(every: Iterable[tuple[int, int, bool, bytes]]) -> bytes:
+    """Return records that wait, each with its times, whether it met another, and its value, as one."""
+    pack = _ALL_WAITING.pack
+    return b"".join([pack(at, until, met * _MET, len(value)) + value for at, until, met, value in every])
+
+
+def all_waiting(data: bytes) -> Iterator[tuple[int, int, bool, bytes]]:
+    """Yield times, whether it met another, and the value of each record; raise ValueError for what is none."""
+    at = 0
+    while at < len(data):
+        behind = at + _ALL_WAITING.size
+        if behind > len(data):
+            raise ValueError("it is shorter than it says")
+        since, until, flags, length = _ALL_WAITING.unpack_from(data, at)
+        at = behind + length
+        if at > len(data):
+            raise ValueError("it is shorter than it says")
+        yield since, until, bool(flags & _MET), data[behind:at]
 
 
 def present(serde: Serde, value: Any) -> bytes:
