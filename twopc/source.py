@@ -115,7 +115,10 @@ class SourceReader(ABC):
         return {}
 
     def bytes_read(self) -> int | None:
-        """The bytes of the values that `poll` returned so far. For monitoring only; None where nobody counts."""
+        """The bytes of the values that `poll` returned so far; None where nobody counts.
+
+        For monitoring, and for how many records may wait for those of other sources.
+        """
         return None
 
     def commit_positions(self, checkpoint_id: CheckpointId, positions: Sequence[SplitPosition]) -> None:

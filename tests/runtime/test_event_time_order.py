@@ -73,6 +73,9 @@ class Lines(SourceReader):
             at[row.partition() or 0] = min(at[row.partition() or 0], row.offset() or 0)
         return tuple(SplitPosition(f"[{number}]", number, where) for number, where in at.items())
 
+    def bytes_read(self) -> int:
+        return 50 * sum(self.at.values())
+
     def bound(self) -> bool:
         self.bounded = True
         return True
@@ -283,7 +286,11 @@ def test_a_batch_is_as_large_as_it_may_be(ordered: Ordered) -> None:
     assert sum(sizes) == 14
 
 
-def test_where_nothing_else_can_be_read_nobody_waits_any_longer(ordered: Ordered) -> None:
+@pytest.mark.parametrize(("limit", "most_held"), [("HELD_MAX", 10_000), ("HELD_BYTES_MAX", 500_000)])
+def test_where_nothing_else_can_be_read_nobody_waits_any_longer(
+    ordered: Ordered, monkeypatch: pytest.MonkeyPatch, limit: str, most_held: int
+) -> None:
+    monkeypatch.setattr(f"twopc.runtime.event_time_order.{limit}", most_held)
     late = Lines("b", {0: [1], 1: [1] * 30_000})
     late.there = {0: 0, 1: 30_000}
     other = Lines("a", {0: [2] * 30_000, 1: [1]})
@@ -299,8 +306,9 @@ def test_where_nothing_else_can_be_read_nobody_waits_any_longer(ordered: Ordered
 
 
 def test_records_go_in_the_order_of_their_times_though_topics_are_read_in_long_runs_of_different_partitions(
-    ordered: Ordered,
+    ordered: Ordered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("twopc.runtime.event_time_order.HELD_MAX", 10_000)
     early, late = [n // 200 * 2 for n in range(30_000)], [n // 200 * 2 + 1 for n in range(30_000)]
     a = Lines("a", {0: early, 1: early}, pauses=True)
     b = Lines("b", {1: late, 0: late}, pauses=True)

@@ -8,9 +8,9 @@ Invariants:
 - The records of one split keep their order. A time that is missing, or smaller than one before it there, counts as the
   greatest before it.
 - A record that could not be decoded follows the one before it.
-- A source of which HELD_MAX records are held is read only where nothing is held; so memory is bounded, and nothing
-  stands still. One whose reader can't choose is not read at all then, and where nothing else can be, nobody is waited
-  for any longer.
+- A source of which much is held, HELD_MAX records or about HELD_BYTES_MAX, is read only where nothing is held; so
+  memory is bounded, and nothing stands still. That is seldom: a client that is paused forgets what it has fetched. One
+  whose reader can't choose is not read at all then, and where nothing else can be, nobody is waited for any longer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from twopc.source import Source, SourceReader
 from twopc.source_groups import event_times, source_groups
 from twopc.termination import TERMINATION
 
-HELD_MAX = 10_000
+HELD_MAX = 100_000
+HELD_BYTES_MAX = 32_000_000
 
 
 Place = tuple[str, int]
@@ -64,6 +65,7 @@ class EventTimeOrder:
         self._input_of = input_of
         self._together = together
         self._batches = 0
+        self._records = dict.fromkeys(self.sources, 0)
         self._lanes = {source: dict(self._opened(source, reader)) for source, reader in readers.items()}
         self._numbers = deque(sorted({number for lanes in self._lanes.values() for _, number in lanes}))
         self._under = {
@@ -115,14 +117,19 @@ class EventTimeOrder:
     def _may_read(self, source: str) -> bool:
         """Pause the splits of which something is held, where that is much; return whether the others can be read."""
         held, paused = self.held(source), self._paused[source]
-        if held < HELD_MAX and not paused:
+        is_full = held >= HELD_MAX or held * self._mean_bytes(source) >= HELD_BYTES_MAX
+        if not is_full and not paused:
             return True
         full = frozenset(lane.split for lane in self._lanes[source].values() if lane.size)
         # One that was paused is read again when nothing of it is held: a client reads anew what it had fetched ahead.
-        wanted = full if held >= HELD_MAX else paused & full
+        wanted = full if is_full else paused & full
         if wanted != paused and self._readers[source].pause(wanted):
             self._paused[source] = wanted
-        return held < HELD_MAX or self._paused[source] == full
+        return not is_full or self._paused[source] == full
+
+    def _mean_bytes(self, source: str) -> float:
+        """Return how many bytes the value of a record has on average; 0 where nobody counts."""
+        return (self._readers[source].bytes_read() or 0) / max(self._records[source], 1)
 
     def _read(self, sources: Sequence[str], timeout: float, most: int) -> bool:
         """Hold what these sources have now; return whether that is anything."""
@@ -135,6 +142,7 @@ class EventTimeOrder:
                 self._silent.add(source)
                 continue
             self._silent.discard(source)
+            self._records[source] += len(batch) + len(batch.errors)
             self._hold(source, batch)
             found = True
         self._caught_up.clear()
