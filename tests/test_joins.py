@@ -204,9 +204,10 @@ def test_a_join_of_streams_keeps_both_sides_under_its_name() -> None:
     orders, payments = streams()
     joined = orders.join(payments, pair, within="5m", grace="10s", name="paid", states=(String(), Json()))
     definition = joined.stateful_map(lambda state, value: (state, value), name="n").sink(KafkaSink("out")).definition()
-    assert "join(pair, how='inner', within=300000ms, name='paid')  <- orders, in" in definition.describe()
+    assert (
+        "join(pair, how='inner', within=300000ms, grace=10000ms, name='paid')  <- orders, in" in definition.describe()
+    )
     assert {str(state) for state in definition.state_serdes if state.operator == "paid"} == {
-        "paid/$elements",
         "paid/$stream-time",
         "paid/$timers",
         "paid/left",

@@ -51,7 +51,7 @@ class Pairs:
 
     def _see(self, came: _Waiting) -> None:
         self.let_pass(max(self.now, came.at))
-        for other in self.waiting:
+        for other in sorted(self.waiting, key=lambda each: each.at):
             is_other_side = (other.number is None) is not (came.number is None)
             if is_other_side and other.key == came.key and abs(other.at - came.at) <= WITHIN_MS:
                 came.met = other.met = True

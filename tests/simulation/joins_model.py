@@ -100,6 +100,7 @@ def step_of(joined: JoinJob) -> Step:
         until = event.at + WITHIN_MS + GRACE_MS + 1
         if until > now:
             waiting.append(Waits(until, event.key, event.is_other, event.at, event.value, bool(met)))
+            waiting.sort(key=lambda each: each.at)
         elif not met and goes_alone(event.is_other, joined):
             output.append(alone(event.value, event.is_other))
         return replace(state, waiting=tuple(waiting)), output
