@@ -6,15 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from peers.case import Case
 from peers.workload import InputRecord, Judge, key_of, timestamp_of
 from peers.workloads import WORKLOADS
 from twopc.errors import Unavailable
-from twopc.kafka.clients.cluster import Cluster
-from twopc.kafka.output.topic_writer import TopicWriter
+from twopc.kafka.clients.client_config import producer_config
 from twopc.testing.topics import create_topic
 
 STALL_SECONDS = 60.0
@@ -42,16 +41,26 @@ class Inputs:
     def _full(self, topic: str, case: Case, records: Iterable[InputRecord]) -> str:
         if topic not in self._filled:
             create_topic(self._servers, topic, case.partitions)
-            self._fill(topic, records)
+            self._fill(topic, case.partitions, records)
             self._filled.add(topic)
         return topic
 
-    def _fill(self, topic: str, records: Iterable[InputRecord]) -> None:
+    def _fill(self, topic: str, partitions: int, records: Iterable[InputRecord]) -> None:
+        """Write the records; that all have arrived, the ends say: a report for each would cost more than the rest."""
         tuning = {"linger.ms": 20, "queue.buffering.max.messages": 100_000, "message.max.bytes": LARGEST_MESSAGE}
-        writer = TopicWriter(Cluster(self._servers, tuning))
+        producer = Producer(producer_config(self._servers, tuning))
+        written = 0
         for key, value, timestamp in records:
-            writer.write(topic, value, key, timestamp=timestamp)
-        writer.finish()
+            while True:
+                try:
+                    producer.produce(topic, value, key, timestamp=timestamp)
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+            written += 1
+        left = producer.flush(STALL_SECONDS)
+        if left or committed_end(self._servers, topic, partitions) != written:
+            raise Unavailable(f"not all of {written:,} records arrived in {topic}")
 
 
 def _records(case: Case) -> Iterator[InputRecord]:

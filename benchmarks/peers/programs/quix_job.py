@@ -27,9 +27,9 @@ def named(value: bytes, name: str) -> bytes:
     return value[:12] + b" " + name.encode()
 
 
-def both(value: bytes, other: bytes) -> bytes:
+def both(value: str, other: str) -> bytes:
     """Return the two numbers."""
-    return value[:12] + b" " + other
+    return f"{value[:12]} {other}".encode()
 
 
 def halved(value: bytes) -> tuple[bytes | None, bytes]:
@@ -57,9 +57,11 @@ def output(job: str, frame: Any, app: Application, second: str, dead: str) -> An
             names = app.dataframe(app.topic(second, **BYTES)).apply(bytes.decode)
             return frame.join_asof(names, how="inner", on_merge=named)
         case "interval_join":
-            others = app.dataframe(app.topic(second, **BYTES))
+            # Its state holds JSON, so values are text there.
+            others = app.dataframe(app.topic(second, **BYTES)).apply(bytes.decode)
             half = timedelta(milliseconds=500)
-            return frame.join_interval(others, how="inner", on_merge=both, backward_ms=half, forward_ms=half)
+            texts = frame.apply(bytes.decode)
+            return texts.join_interval(others, how="inner", on_merge=both, backward_ms=half, forward_ms=half)
         case "dead_letters":
             pairs = frame.apply(halved)
             pairs.filter(lambda pair: pair[0] is None).apply(lambda pair: pair[1]).to_topic(app.topic(dead, **BYTES))
