@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -140,17 +139,15 @@ GRAPHS: dict[str, list[Node]] = {
 
 
 class Played:
-    """A graph, and all that came out of it: by sink in order, and what went wrong with its source."""
+    """A graph, and all that came out of it, by sink in order; at `dead` what went wrong, with its source."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.store = DictStore()
         self.flow = Dataflow(nodes, self.store, self._refused)
         self.out: dict[str, list[Any]] = {}
-        self.wrong: Counter[tuple[str, str]] = Counter()
 
     def _refused(self, source: str, error: RecordError) -> Sequence[SinkOutput]:
-        self.wrong[source, str(error.row.value())] += 1
-        return ()
+        return [SinkOutput("dead", Batch([error.row], [(source, str(error.row.value()))]))]
 
     def take(self, outputs: Sequence[SinkOutput]) -> None:
         for output in outputs:
@@ -162,7 +159,7 @@ class Played:
 
     def all_of_it(self) -> tuple[Any, ...]:
         self.flow.write_back()
-        return self.out, self.wrong, self.store.states
+        return self.out, self.store.states
 
 
 def rows(read: Sequence[Read]) -> list[tuple[str, InputRow]]:
@@ -221,14 +218,15 @@ def test_a_record_of_a_turn_that_goes_wrong_is_that_of_its_own_source() -> None:
     played = Played(GRAPHS["a count behind a merge"])
     played.flow.put(turn_of(rows([("a", b"k", 0, 1), ("b", b"k", 0, BAD), ("c", b"k", 0, 2)])))
     played.to_the_end()
-    assert played.wrong == {("b", str(BAD)): 1}
-    assert played.out == {"out": [[1, 1], [2, 3]]}
+    assert played.out == {"out": [[1, 1], [2, 3]], "dead": [("b", str(BAD))]}
 
 
 def cutting(made: list[Played], at: frozenset[int]) -> Map:
     def value_and_cut(value: Any) -> Any:
         if (value[0] if isinstance(value, list) else value) in at:
             made[-1].flow.cut()
+        if value == BAD:
+            raise ValueError("seven")
         return value
 
     return Map(value_and_cut)

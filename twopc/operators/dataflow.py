@@ -102,6 +102,7 @@ class Dataflow:
         self._source_by_input: dict[str, str] = {}
         self._is_several = False
         self._gone = 0
+        self._refused: list[tuple[int, SinkOutput]] = []
         self._cuttable_several: dict[frozenset[str], frozenset[Stop]] = {}
         self._waiting: list[_Wait] = []
         self._outputs: list[SinkOutput] = []
@@ -178,7 +179,17 @@ class Dataflow:
         self._leave_to_sinks(order)
         self._is_several = False
         gone, self._gone = self._gone, int(min(self._least(order), len(order)))
+        self._tell_refused()
         return self._gone - gone
+
+    def _tell_refused(self) -> None:
+        """Put out what is written instead of records that count as gone: the others would be read again."""
+        refused, self._refused = sorted(self._refused, key=lambda each: each[0]), []
+        for number, output in refused:
+            if number < self._gone:
+                self._outputs.append(output)
+            else:
+                self._refused.append((number, output))
 
     def _least(self, order: Order) -> float:
         """Return the number of the first record that waits."""
@@ -360,7 +371,12 @@ class Dataflow:
 
     def _refuse(self, error: RecordError) -> None:
         self._failed = True
-        self._outputs += self.refuse(error)
+        outputs = self.refuse(error)
+        if self._is_several and self._turn is not None and self._turn.order is not None:
+            number = self._turn.order.get(places_of([error.row])[0], -1)
+            self._refused += ((number, output) for output in outputs)
+        else:
+            self._outputs += outputs
         self._failed = False
 
     def _apply(self, step: Step, operate: Work, batch: Batch, over: Over) -> Result:
