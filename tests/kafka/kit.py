@@ -156,9 +156,15 @@ def drain(reader: SourceReader, turns: int = 600) -> list[Any]:
 
 
 def grow_topic(bootstrap_servers: str, topic: str, partitions: int) -> None:
-    """Give a topic so many partitions, and return when the brokers have taken it in."""
+    """Give a topic so many partitions, and return when whoever asks the broker is told of each, with its leader."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+
+    def are_led() -> bool:
+        told = admin.list_topics(topic, 10).topics[topic].partitions.values()
+        return len(told) == partitions and all(each.leader >= 0 for each in told)
+
+    eventually(are_led)
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 120) -> None:
