@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -45,7 +46,9 @@ from twopc.operators import (
     Process,
     StatefulMap,
 )
+from twopc.operators.as_of_join import JoinAsOf
 from twopc.operators.stream_join_step import JoinStreams
+from twopc.operators.table_join import JoinTables
 from twopc.operators.window_step import Reduce, WindowAggregate
 from twopc.serde import Json
 from twopc.sink import Sink
@@ -176,6 +179,10 @@ def with_cuts(operators: Sequence[Operator], cut: Callable[[], None]) -> list[Op
 
     def changed(what: Any) -> Any:
         match what:
+            case JoinTables() | JoinAsOf():
+                join: Any = copy(what.processor)
+                join.function = cutting(join.function)
+                return replace(what, processor=join)
             case Process():
                 kind: Any = type(what.processor)
                 return replace(what, processor=kind(cut))

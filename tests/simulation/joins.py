@@ -1,8 +1,10 @@
 """A job that joins: what its records are, how it is put together, and which seeds play it.
 
-    in    -> times -> asked (map_async) -> join with rates -> join with names, or with the other stream -> the sinks
-    other -> times -> news ------------------------------> table "names", or the other stream
+    in    -> times -> asked (map_async) -> join with rates -> join with names, or with the other side -> the sinks
+    other -> times -> news ------------------------------> table "names", or the other side
     rates -> broadcast table
+
+The other side is a stream, within a time; a table, where both are; or a table as of the time of each record.
 
 Of `other` some values are tombstones. Some calls of `asked` fail, some of them for good: that record is a dead letter
 where the job has a sink for these, else it is left out.
@@ -12,15 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tests.simulation.async_client import Client
 from tests.simulation.bad_records import DEAD, IntoDead
 from twopc.error_policy import Skip
 from twopc.graph import GraphBuilder
-from twopc.operators import AssignTimestamps, JoinBroadcast, JoinTable, KeepBroadcast, KeepTable, Map, MapAsync
-from twopc.operators.how import HowBoth
+from twopc.operators import (
+    AssignTimestamps,
+    JoinBroadcast,
+    JoinTable,
+    KeepBroadcast,
+    KeepTable,
+    Map,
+    MapAsync,
+    MapRecords,
+)
+from twopc.operators.as_of_join import join_as_of
 from twopc.operators.stream_join_step import JoinStreams
+from twopc.operators.table_join import join_tables
+from twopc.record import Record
 from twopc.serde import Json
 from twopc.sink import Sink
 from twopc.source import Source
@@ -28,18 +41,22 @@ from twopc.source import Source
 if TYPE_CHECKING:
     from tests.simulation.faults import Faults
 
-TABLE, STREAMS = "table", "streams"
+TABLE, STREAMS, TABLES, AS_OF = "table", "streams", "tables", "as of"
 TOLD, WAITS, OPEN = "told", "waits", "open"
 
 RATES, RATES_SOURCE, NAMES, PAIRS = "rates", "rates-source", "names", "pairs"
+BOTH, VERSIONS = "both", "as-of"
 SOME_SINKS = (("out",), ("out", DEAD), ("out", "topic"))
 SINKS = frozenset().union(*SOME_SINKS)
 """Those that the job may have."""
 
 WITHIN_MS, GRACE_MS = 14, 15
+KEEP_MS = 400
+"""Longer than there are event times, so no record is too far behind: then it would depend on who is read first."""
 IDLE_SECONDS = 0.5
 """Longer than the next record of a source may be on its way: see `tests.simulation.source`."""
 
+SERDES = (Json(), Json())
 CONCURRENCY, TIMEOUT_MS, RETRIES = 3, 100, 2
 NOTHING = "-"
 
@@ -63,7 +80,12 @@ class JoinJob:
 
 JOBS = tuple(
     (what, how, order)
-    for what, hows in ((TABLE, ("inner", "left")), (STREAMS, ("inner", "left", "outer")))
+    for what, hows in (
+        (TABLE, ("inner", "left")),
+        (STREAMS, ("inner", "left", "outer")),
+        (TABLES, ("inner", "left", "outer")),
+        (AS_OF, ("inner", "left")),
+    )
     for how in hows
     for order in (TOLD, WAITS, OPEN)
 )
@@ -133,6 +155,11 @@ def paired(left: str | None, right: str | None) -> str:
     return f"{left}:{NOTHING if right is None else right.split(':')[1]}"
 
 
+def shown(record: Record) -> Record:
+    """What becomes of a row that is gone: a record with nothing of either side."""
+    return record.replace(value=record.value or f"{record.partition}:{NOTHING}:{NOTHING}:{NOTHING}")
+
+
 def news_of(sizes: Sequence[int], what: str) -> Callable[[str], str | None]:
     """Return what becomes of a value of `other`: where it goes is where that of `in` with its number goes."""
 
@@ -140,7 +167,7 @@ def news_of(sizes: Sequence[int], what: str) -> Callable[[str], str | None]:
         lane, offset = map(int, value.split(":"))
         if is_tombstone(offset):
             return None
-        return f"{offset}" if what == TABLE else f"{lane - len(sizes)}:{offset}"
+        return f"{offset}" if what in (TABLE, AS_OF) else f"{lane - len(sizes)}:{offset}"
 
     return news
 
@@ -160,10 +187,12 @@ def add_joins(
     last = builder.add(JoinBroadcast(rated, table, "left", rate_of), (last, table))
     other = builder.add(AssignTimestamps(other_timestamp), (builder.add(sources["other"], (), "other"),))
     other = builder.add(Map(news_of(sizes, joined.what)), (other,))
+    how: Any = joined.how
     if joined.what == TABLE:
-        how: Any = joined.how
         names = builder.add(KeepTable(NAMES, Json()), (other,))
         return builder.add(JoinTable(named, names, how), (last, names))
-    how = cast(HowBoth, joined.how)
-    step = JoinStreams(paired, how, WITHIN_MS, GRACE_MS, PAIRS, (Json(), Json()))
-    return builder.add(step, (last, other))
+    if joined.what == TABLES:
+        return builder.add(MapRecords(shown), (builder.add(join_tables(paired, how, BOTH, SERDES), (last, other)),))
+    if joined.what == AS_OF:
+        return builder.add(join_as_of(named, how, VERSIONS, (KEEP_MS, GRACE_MS), SERDES), (last, other))
+    return builder.add(JoinStreams(paired, how, WITHIN_MS, GRACE_MS, PAIRS, SERDES), (last, other))

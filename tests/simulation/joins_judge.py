@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tests.simulation.async_client import is_refused
 from tests.simulation.bad_records import DEAD
@@ -11,6 +12,7 @@ from tests.simulation.joins import NOTHING, JoinJob, rate_of
 from tests.simulation.joins_model import determined, ends_that_make, events_of
 from tests.simulation.rates import CHANGES, rates_after, there_at
 from tests.simulation.run import Simulation
+from twopc.state.forms import Version, Waiting
 from twopc.state.layout import StateName
 
 NOT_ONCE = "output is not exactly once"
@@ -78,7 +80,25 @@ def _wrong_joins(output: list[str], size: int, other: int, joined: JoinJob, *, w
         yield f"{output}, not {expected}"
 
 
-def waiting_of(run: Simulation, state: StateName, stored: bytes) -> list[tuple[int, int, int, bool]]:
-    """Return who waits in a state of a join: how far on the record is, its time, until when, and if it has met one."""
+def held_of(run: Simulation, state: StateName, stored: bytes) -> list[Any]:
+    """Return what a state of a join has of a key, one by one: how far on each record is, and what is held with it.
+
+    That is, of one that waits, its time, until when, and if it has met one; of a version, its time.
+    """
     held = run.definition.state_serdes[state].deserialize(stored)
-    return [(int(each.value.split(":")[1]), each.at, each.until, each.met) for each in held]
+    return [_plain(each) for each in ([held] if isinstance(held, str) else held)]
+
+
+def _plain(each: str | Waiting | Version) -> Any:
+    match each:
+        case Waiting(at, until, met, value):
+            return _offset(value), at, until, met
+        case Version(at, value):
+            return (None if value is None else _offset(value)), at
+        case _:
+            return _offset(each)
+
+
+def _offset(value: str) -> int:
+    """Return how far on a record is: it says so behind its lane, or has nothing else."""
+    return int(value.split(":")[1] if ":" in value else value)

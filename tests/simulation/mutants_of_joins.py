@@ -13,15 +13,19 @@ import twopc.operators.meeting
 import twopc.runtime.event_time_order
 import twopc.source_groups
 from tests.simulation.bad_records import DEAD
-from tests.simulation.joins import OPEN, STREAMS, TABLE, TOLD, WAITS
+from tests.simulation.joins import AS_OF, OPEN, STREAMS, TABLE, TABLES, TOLD, WAITS
 from tests.simulation.mutants import Mutant, instead
 from twopc.operators import Dataflow
+from twopc.operators.as_of_join import AsOfJoin
 from twopc.operators.async_map import AsyncMap, _Calls, _Failed
+from twopc.operators.bound_state import decoded
 from twopc.operators.broadcast import BroadcastTable
 from twopc.operators.join_side import WaitingRecords
 from twopc.operators.meeting import Meeting
 from twopc.operators.stream_join import StreamJoin
 from twopc.operators.table import TableOperator
+from twopc.operators.table_join import TableJoinProcessor
+from twopc.operators.versions import BoundVersions, _order
 from twopc.operators.write_back_cache import WriteBackCache
 from twopc.record import Batch
 from twopc.runtime.broadcasts import Broadcasts
@@ -32,6 +36,8 @@ from twopc.runtime.lanes import Lane, _Chunk
 _put = WriteBackCache.put
 _open_join, _take, _put_alone = StreamJoin.__init__, StreamJoin._take, StreamJoin._put_alone
 _leave = WaitingRecords.leave
+_join_tables, _join_as_of = TableJoinProcessor.process, AsOfJoin.process
+_as_of = BoundVersions.as_of
 _keep = BroadcastTable.process
 _orders_of = twopc.runtime.event_time_order.orders_of
 _source_groups = twopc.source_groups.source_groups
@@ -77,6 +83,34 @@ def _none_has_met(waiting: Any, form: bytes, until: int) -> Any:
 def _left_alone(join: Any, gone: Any, due: Any, row: Any, which: int) -> None:
     if which == 0:
         _put_alone(join, gone, due, row, which)
+
+
+def _no_tombstones(join: Any, record: Any, context: Any) -> Any:
+    made = _join_tables(join, record, context)
+    return made if made is not None and made.value is not None else None
+
+
+def _tombstones_always(join: Any, record: Any, context: Any) -> Any:
+    return _join_tables(join, record, context) or record.replace(value=None)
+
+
+def _waits_for_no_version(join: Any, record: Any, context: Any) -> Any:
+    said, join.grace_ms = join.grace_ms, 0
+    try:
+        return _join_as_of(join, record, context)
+    finally:
+        join.grace_ms = said
+
+
+def _what_was_before(versions: Any, at: int) -> Any:
+    """The last version of that time that is no deletion."""
+    found = [decoded("", versions.serde, data).value for _, data in sorted(versions._until(at), key=_order)]
+    return next((value for value in reversed(found) if value is not None), None)
+
+
+def _tell_all(flow: Any) -> None:
+    flow._outputs += [output for _, output in flow._refused]
+    flow._refused = []
 
 
 def _hold_as_they_are(lane: Any, held: Any, indices: Any, times: Any) -> None:
@@ -158,15 +192,20 @@ def _two_sources_last_first(definition: Any) -> Any:
 
 JOINED = {"sinks": ("out", DEAD), "sizes": (12, 10), "other_sizes": (11, 12), "input_grows_ms": 0}
 RESTARTS = JOINED | {"kill_every_ms": 500, "fault_phase_ms": 3_000}
-TABLES = {"joins": (TABLE, "left", TOLD)}
+LOOKED_UP = {"joins": (TABLE, "left", TOLD)}
 PAIRS = {"joins": (STREAMS, "outer", TOLD)}
+ROWS = {"joins": (TABLES, "inner", TOLD)}
+PRICES = {"joins": (AS_OF, "left", TOLD)}
 
 MUTANTS_OF_JOINS = (
     Mutant(
-        "a table is in no checkpoint", instead(TableOperator, "write_back", lambda table: None), RESTARTS | TABLES, 500
+        "a table is in no checkpoint",
+        instead(TableOperator, "write_back", lambda table: None),
+        RESTARTS | LOOKED_UP,
+        500,
     ),
-    Mutant("a tombstone deletes nothing", instead(WriteBackCache, "put", _put_no_tombstones), JOINED | TABLES, 100),
-    Mutant("the first value of a key stays", instead(WriteBackCache, "put", _put_new_keys), JOINED | TABLES, 100),
+    Mutant("a tombstone deletes nothing", instead(WriteBackCache, "put", _put_no_tombstones), JOINED | LOOKED_UP, 100),
+    Mutant("the first value of a key stays", instead(WriteBackCache, "put", _put_new_keys), JOINED | LOOKED_UP, 100),
     Mutant(
         "a tombstone deletes nothing, whatever the order",
         instead(WriteBackCache, "put", _put_no_tombstones),
@@ -197,21 +236,52 @@ MUTANTS_OF_JOINS = (
         100,
     ),
     Mutant(
+        "a join of tables deletes nothing", instead(TableJoinProcessor, "process", _no_tombstones), JOINED | ROWS, 100
+    ),
+    Mutant(
+        "a join of tables deletes what it never told",
+        instead(TableJoinProcessor, "process", _tombstones_always),
+        JOINED | ROWS,
+        100,
+    ),
+    Mutant(
+        "an outer join of tables wants both sides",
+        instead(TableJoinProcessor, "_is_there", lambda join, left, right: left is not None and right is not None),
+        JOINED | {"joins": (TABLES, "outer", OPEN)},
+        100,
+    ),
+    Mutant("a record waits for no version", instead(AsOfJoin, "process", _waits_for_no_version), JOINED | PRICES, 100),
+    Mutant(
+        "a record finds the newest version",
+        instead(BoundVersions, "as_of", lambda versions, at: _as_of(versions, 2**62)),
+        JOINED | PRICES,
+        100,
+    ),
+    Mutant(
+        "a deleted row still has a version", instead(BoundVersions, "as_of", _what_was_before), JOINED | PRICES, 100
+    ),
+    Mutant(
+        "what goes wrong in a turn is told though its record is read again",
+        instead(Dataflow, "_tell_refused", _tell_all),
+        RESTARTS | PAIRS,
+        2_000,
+    ),
+    Mutant(
         "records meet in the order in which they are read",
         instead(tests.simulation.subtask, "orders_of", lambda *ignored, together: []),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         100,
     ),
     Mutant(
         "of one time the stream's record goes before the table's",
         instead(twopc.runtime.event_time_order, "source_groups", _two_sources_last_first),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         100,
     ),
     Mutant(
         "who has more to read is not waited for",
         instead(EventTimeOrder, "_is_idle", lambda order, lane: True),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         100,
     ),
     Mutant(
@@ -220,67 +290,70 @@ MUTANTS_OF_JOINS = (
         JOINED | {"joins": (TABLE, "inner", WAITS)},
         100,
     ),
-    Mutant("a time that jumps back is the earlier", instead(Lane, "hold", _hold_as_they_are), JOINED | TABLES, 300),
+    Mutant("a time that jumps back is the earlier", instead(Lane, "hold", _hold_as_they_are), JOINED | LOOKED_UP, 300),
     Mutant(
         "a turn of several has records that others to come are before",
         instead(Lane, "bound", lambda lane, is_over: math.inf),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         100,
     ),
     Mutant(
         "records of one turn meet in the order of their sources",
         instead(Meeting, "leave_apart", _in_any_order),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         300,
     ),
     Mutant(
         "all of a turn's table is there before its stream, whatever the key",
         instead(twopc.operators.meeting, "_by_key", _one_way_after_the_other),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         300,
     ),
     Mutant(
         "what waits in a turn of several that was cut counts as gone",
         instead(Dataflow, "_least", lambda flow, order: math.inf),
-        RESTARTS | TABLES,
+        RESTARTS | LOOKED_UP,
         500,
     ),
     Mutant(
         "what is held is not waited for at the end",
         instead(Inputs, "_held", lambda inputs, source: 0),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         100,
     ),
     Mutant(
         "a broadcast table is read in part before the first record",
         instead(Broadcasts, "_read", _read_some),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         100,
     ),
     Mutant(
         "what comes while a broadcast table is read is passed over",
         instead(Broadcasts, "_read", _read_and_look_again),
-        RESTARTS | TABLES,
+        RESTARTS | LOOKED_UP,
         1_000,
     ),
     Mutant(
         "a broadcast table is not followed",
         instead(Broadcasts, "follow", lambda broadcasts: None),
-        JOINED | TABLES | {"fault_phase_ms": 3_000},
+        JOINED | LOOKED_UP | {"fault_phase_ms": 3_000},
         500,
     ),
     Mutant(
         "a tombstone of a broadcast table deletes nothing",
         instead(BroadcastTable, "process", _keep_no_tombstones),
-        JOINED | TABLES,
+        JOINED | LOOKED_UP,
         100,
     ),
     Mutant(
-        "results come in the order in which calls end", instead(_Calls, "_work", _as_they_end), JOINED | TABLES, 100
+        "results come in the order in which calls end", instead(_Calls, "_work", _as_they_end), JOINED | LOOKED_UP, 100
     ),
     Mutant(
-        "a batch ends while a call is in flight", instead(AsyncMap, "process", _one_in_flight), RESTARTS | TABLES, 500
+        "a batch ends while a call is in flight",
+        instead(AsyncMap, "process", _one_in_flight),
+        RESTARTS | LOOKED_UP,
+        500,
     ),
-    Mutant("a call that failed is not made again", instead(AsyncMap, "_retried", _once), JOINED | TABLES, 100),
-    Mutant("a call that has ended is made again", instead(AsyncMap, "process", _forget_ahead), JOINED | TABLES, 500),
+    Mutant("a call that failed is not made again", instead(AsyncMap, "_retried", _once), JOINED | LOOKED_UP, 100),
+    Mutant("a call that has ended is made again", instead(AsyncMap, "process", _forget_ahead), JOINED | LOOKED_UP, 500),
 )

@@ -12,8 +12,8 @@ from tests.simulation.bad_records import ALARMS
 from tests.simulation.disk import positions_of
 from tests.simulation.driver import HEALED
 from tests.simulation.job import FILES, KAFKA_TOPICS, OWN, PREFIXES, expected_output, expected_states
-from tests.simulation.joins import PAIRS, joined_of
-from tests.simulation.joins_judge import judge_joined, waiting_of
+from tests.simulation.joins import BOTH, PAIRS, VERSIONS, joined_of
+from tests.simulation.joins_judge import held_of, judge_joined
 from tests.simulation.run import Simulation
 from tests.simulation.snapshots import STATE_FILE
 from tests.simulation.timed_verdict import judge_no_more_told, judge_timed_output, judge_timed_states
@@ -177,9 +177,9 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     joined = joined_of(run.world.faults)
     is_determined = joined is not None and joined.is_determined
     for state, group, user_key, value in stored:
-        if state.operator == PAIRS:
+        if state.operator in (PAIRS, BOTH, VERSIONS):
             if state.is_declared and is_determined:
-                states[(str(state), group, user_key)] = waiting_of(run, state, value)
+                states[(str(state), group, user_key)] = held_of(run, state, value)
         elif state.operator != ALARMS:
             states[(str(state), group, user_key)] = orjson.loads(value)
     expected = expected_states(run.world.faults)
