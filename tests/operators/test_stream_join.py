@@ -66,6 +66,11 @@ def test_records_meet_that_are_near_in_time_whichever_comes_first() -> None:
     assert fed(dataflow, *given) == [([1, "a"], 110), ([2, "a"], 120), ([2, "b"], 120)]
 
 
+def test_a_record_meets_several_in_the_order_of_their_times_and_of_one_time_in_that_in_which_they_came() -> None:
+    given: Sequence[Given] = (("left", 1, 9), ("left", 2, 5), ("left", 3, 9), ("left", 4, 5), ("right", "a", 7))
+    assert [value for value, _ in fed(flow(DictStore()), *given)] == [[2, "a"], [4, "a"], [1, "a"], [3, "a"]]
+
+
 def test_each_pair_is_told_once() -> None:
     given: Sequence[Given] = (("left", 1, 5), ("left", 2, 6), ("right", "a", 7), ("right", "b", 8))
     assert [value for value, _ in fed(flow(DictStore()), *given)] == [[1, "a"], [2, "a"], [1, "b"], [2, "b"]]
@@ -228,18 +233,24 @@ class Rule:
         self.now = max(self.now, at)
         past = [each for each in self.waiting if each["last"] < self.now]
         self.waiting = [each for each in self.waiting if each not in past]
+        for each in sorted(past, key=lambda each: (each["last"], each["key"], each["side"], each["at"])):
+            self._tell_alone(each)
         last = at + 10 + self.grace
         came = {"side": side, "value": value, "at": at, "last": last, "key": key, "met": False}
-        for each in self.waiting:
+        for each in sorted(self.waiting, key=lambda each: each["at"]):
             if each["side"] != side and each["key"] == key and abs(each["at"] - at) <= 10:
                 each["met"] = came["met"] = True
                 both = (value, each["value"]) if side == "left" else (each["value"], value)
                 self.made.append((list(both), key))
-        (self.waiting if last >= self.now else past).append(came)
-        for each in past:
-            if not each["met"] and each["side"] in self.told:
-                alone = [each["value"], None] if each["side"] == "left" else [None, each["value"]]
-                self.made.append((alone, each["key"]))
+        if last >= self.now:
+            self.waiting.append(came)
+        else:
+            self._tell_alone(came)
+
+    def _tell_alone(self, each: dict[str, Any]) -> None:
+        if not each["met"] and each["side"] in self.told:
+            alone = [each["value"], None] if each["side"] == "left" else [None, each["value"]]
+            self.made.append((alone, each["key"]))
 
 
 @given(records, st.sampled_from(["inner", "left", "outer"]), st.data())
@@ -257,4 +268,4 @@ def test_a_join_makes_what_its_rule_says_through_restarts_with_another_grace_too
         for output in put_through(dataflow, side, batch_of([InputRow(value, key_=key, timestamp_=at)])):
             found += zip(output.batch.values, output.batch.keys, strict=True)
         rule.take(side, value, at, key)
-    assert sorted(map(repr, found)) == sorted(map(repr, rule.made))
+        assert found == rule.made
