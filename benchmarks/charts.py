@@ -126,6 +126,7 @@ def operators() -> Chart:
         rates("windowed count", "operators", "windowed_count"),
         rates("table join", "operators", "table_join"),
         rates("dead letters, 1 in 1,000", "operators", "dead_letters"),
+        rates("join of two streams", "interval-join", "interval_join"),
     )
 
 

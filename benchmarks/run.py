@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -84,6 +86,8 @@ def main() -> None:
     parser.add_argument("--systems", help="run each case on these instead, comma-separated")
     parser.add_argument("--name", help="of the result; the suite's unless given")
     options = parser.parse_args()
+    # Whoever ends it wants no broker left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM: nothing is written"))
     suite, load = SUITES[options.suite], os.getloadavg()[0]
     entries = [
         (replace(case, records=options.records or case.records), tuple(_chosen(options.systems, case, names)))

@@ -71,13 +71,12 @@ SUITES = {
         (Case(job="count", keys=1_000_000), PAIR),
     ),
     "operators": _suite(
-        "a new key and a count, windows, a table, two streams, dead letters, on every system that has them",
+        "a new key and a count, windows, a table, dead letters, on every system that has them",
         1_000_000,
         3,
         (Case(job="rekeyed_count"), STATEFUL_PEERS),
         (Case(job="windowed_count"), STATEFUL_PEERS),
         (Case(job="table_join"), STATEFUL_PEERS),
-        (Case(job="interval_join"), STATEFUL_PEERS),
         (Case(job="dead_letters"), STATEFUL_PEERS),
     ),
     "many-keys": _suite(
@@ -86,6 +85,12 @@ SUITES = {
         3,
         (Case(job="windowed_count", keys=100_000), STATEFUL_PEERS),
         (Case(job="table_join", keys=100_000), STATEFUL_PEERS),
+    ),
+    "interval-join": _suite(
+        "two streams, within half a second, on every system that has them",
+        500_000,
+        3,
+        (Case(job="interval_join"), ("twopc", "twopc-process", "kafka-streams", "flink", "quix")),
     ),
     "memory": _suite("resident memory over 20,000,000 records", 20_000_000, 1, (Case(), ("twopc", "twopc-process"))),
     "window-memory": _suite(
