@@ -91,10 +91,10 @@ def svg(chart: Chart) -> str:
 
 
 def _runs(suite: str, job: str, width: int = 1) -> dict[str, list[dict[str, Any]]]:
-    """Return the runs of a job in a suite by system: with the keys of most cases, and this many subtasks."""
+    """Return the runs of a job in a suite by system, but those that failed: with the keys of most, so many subtasks."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in json.loads((FOLDER / "results" / f"{suite}.json").read_text())["runs"]:
-        if run["case"]["job"] == job and run["case"].get("width", 1) == width:
+        if run["case"]["job"] == job and run["case"].get("width", 1) == width and run["failure"] is None:
             found.setdefault(run["system"], []).append(run)
     return found
 
