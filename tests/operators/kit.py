@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from twopc import Json
 from twopc.operators import Dataflow, KeyedStateStore, SinkOutput, Step, Turn
 from twopc.operators.dataflow import OnError, fail
 from twopc.record import Batch
@@ -34,6 +35,16 @@ def put_through(flow: Dataflow, source: str, batch: Batch) -> list[SinkOutput]:
     while flow.waits:
         outputs += flow.advance()[1]
     return outputs
+
+
+class Cutting(Json):
+    """Cuts a dataflow each time that a value is told."""
+
+    flow: Dataflow
+
+    def deserialize(self, data: bytes | None) -> Any:
+        self.flow.cut()
+        return super().deserialize(data)
 
 
 class Chain:

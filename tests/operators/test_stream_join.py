@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.kit import Node, put_through
+from tests.operators.kit import Cutting, Node, put_through
 from twopc import Json, Serde
 from twopc.operators import Dataflow, Turn
 from twopc.operators.dataflow import OnError, SinkOutput, fail
@@ -176,16 +176,6 @@ def test_one_that_fails_when_it_goes_out_alone_holds_up_no_other() -> None:
     assert len(errors) == 1
     dataflow.write_back()
     assert [state.name for state, _, key in store.states if key.startswith(b"k")] == ["left"], "the next took it along"
-
-
-class Cutting(Json):
-    """Cuts a dataflow each time that a value is told."""
-
-    flow: Dataflow
-
-    def deserialize(self, data: bytes | None) -> Any:
-        self.flow.cut()
-        return super().deserialize(data)
 
 
 def test_many_that_go_alone_at_one_record_let_a_checkpoint_in_between_and_go_once_each() -> None:

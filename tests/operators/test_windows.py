@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operators.kit import put_through
+from tests.operators.kit import Cutting, put_through
 from tests.operators.window_kit import WindowHarness, at
 from twopc import (
     ConfigurationError,
     Hopping,
     Job,
-    Json,
     KafkaSink,
     KafkaSource,
     Session,
@@ -237,16 +236,6 @@ def test_what_comes_out_does_not_depend_on_batches_nor_on_restarts(
     assert told == expected
     assert isinstance(whole.store, DictStore)
     assert store.states == whole.store.states
-
-
-class Cutting(Json):
-    """Cuts a dataflow each time that a value is told."""
-
-    flow: Dataflow
-
-    def deserialize(self, data: bytes | None) -> Any:
-        self.flow.cut()
-        return super().deserialize(data)
 
 
 def test_how_many_windows_are_open_is_known_behind_a_restart_and_not_behind_a_checkpoint_of_before() -> None:

@@ -27,10 +27,8 @@ class JoinSide:
 
     def __init__(self, name: str, serde: Serde, lasts_ms: int, context: OperatorContext) -> None:
         self._name, self._serde, self._lasts_ms = name, serde, lasts_ms
-        self.last_alike = True
+        self.wait_alike = True
         """Whether all that were read wait for as long as those of this attempt: then the oldest is the first to go."""
-        self.size_grew = 0
-        """By how many bytes those at hand have grown since the last `settle`."""
         self.cache = context.cache(name, self)
 
     def encoded(self, value: Any) -> bytes:
@@ -44,17 +42,11 @@ class JoinSide:
         """Return the value of a record as the serde gives it back; raise ValueError where it can't be decoded."""
         return decoded(self._name, self._serde, held[3])
 
-    def settle(self) -> None:
-        """Between batches: bound what is at hand."""
-        self.cache.grew(self.size_grew)
-        self.size_grew = 0
-        self.cache.settle()
-
     def held(self, stored: list[bytes | None]) -> list[list[Held] | None]:
         found = [None if each is None else list(all_waiting(each)) for each in stored]
         lasts = self._lasts_ms
         if any(until - at != lasts for every in found if every for at, until, _, _ in every):
-            self.last_alike = False
+            self.wait_alike = False
         return found
 
     def stored(self, held: list[list[Held] | None]) -> list[bytes | None]:
@@ -81,7 +73,7 @@ class WaitingRecords:
         else:
             every.append(came)
         self.by_key[form] = self._dirty[form] = every
-        self.side.size_grew += HELD_BYTES + len(came[3])
+        self.side.cache.grew(HELD_BYTES + len(came[3]))
 
     def near(self, form: bytes, at: int, within_ms: int) -> tuple[int, list[Held]]:
         """Return those of a key whose times are at most so far from this one, and the place of the first."""
@@ -110,7 +102,7 @@ class WaitingRecords:
         every = self.by_key.get(form)
         if every is None:
             return []
-        if not self.side.last_alike:
+        if not self.side.wait_alike:
             # Those that go come first then, each kind in its order.
             every.sort(key=lambda each: each[1] > until)
         size = 0
@@ -123,7 +115,7 @@ class WaitingRecords:
         if gone:
             del every[: len(gone)]
             self.by_key[form] = self._dirty[form] = every or None
-            self.side.size_grew -= size
+            self.side.cache.grew(-size)
         return gone
 
     def first(self, form: bytes) -> int | None:
@@ -131,4 +123,4 @@ class WaitingRecords:
         every = self.by_key.get(form)
         if every is None:
             return None
-        return every[0][1] if self.side.last_alike else min(each[1] for each in every)
+        return every[0][1] if self.side.wait_alike else min(each[1] for each in every)

@@ -1,15 +1,14 @@
 """The join of two streams by key and event time, by the number of the partition that the key was read from.
 
+How it goes with time is that of `twopc.operators.event_time`.
+
 - A record meets those of the other side whose times are at most `within` apart, whichever comes first, oldest first.
 - It waits until the stream time is past its time, `within` and the grace; then it is gone, and one that met nothing
   goes out alone where the join keeps its side. One that comes later meets who still waits, and does not wait.
 - When one is gone was fixed when it came, so a job that was changed ends what waits as it was.
-- Under one partition number records are seen in order. Each moves the stream time to its timestamp if that is greater;
-  who is to go by then goes before it, in time order. That may be cut, as a loop over records: the record waits then.
 - What goes out alone has the place of the record that moved time, and its own key: what goes wrong with it is not that
   record's error, and it is gone.
 - A key of which records wait has an entry in the time queue, at the time at which the first of them goes, or before it.
-- So outputs and states depend on the records of a partition number alone, not on where batches end.
 - A record on which the function raises has changed nothing but the time.
 """
 
@@ -20,30 +19,24 @@ from typing import Any
 
 from twopc.clock import LATEST_MS
 from twopc.column import Over
-from twopc.operators.instance import OperatorContext, TimedInstance
+from twopc.operators.event_time import EventTimeOperator, TimedPartition
+from twopc.operators.instance import OperatorContext
 from twopc.operators.join_side import Held, JoinSide, WaitingRecords
-from twopc.operators.keyed import KeyForms, Run, partition_runs
+from twopc.operators.keyed import KeyForms, Run
 from twopc.operators.result import Result, Work
-from twopc.operators.stored_numbers import StreamTime
 from twopc.operators.stream_join_step import SIDES, JoinStreams
 from twopc.operators.time_bound import too_far_ahead, without_time
-from twopc.operators.time_queue import TimeQueue
 from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.record import Batch, ErrorStage, Headers, RecordError, Row
-from twopc.stand_ins import KeyOnly, PassedTime
+from twopc.stand_ins import KeyOnly
 from twopc.state.key_form import legible
-from twopc.state.layout import TIMERS, StateName
 from twopc.state.whole_key import left_out, whole_key
 from twopc.termination import TERMINATION
 
 
-class _Partition:
-    """The operator's part of one partition number."""
-
+class _Partition(TimedPartition):
     def __init__(self, operator: str, number: int, store: KeyedStateStore, sides: Sequence[JoinSide]) -> None:
-        self.number = number
-        self.time = StreamTime(operator, number, store)
-        self.timers = TimeQueue(StateName(operator, TIMERS), number, store)
+        super().__init__(operator, number, store)
         self.sides = [WaitingRecords(side, number) for side in sides]
 
 
@@ -70,21 +63,20 @@ class _Outputs:
         return Result(taken, batch, cause, self.lost)
 
 
-class StreamJoin(TimedInstance):
+class StreamJoin(EventTimeOperator[_Partition]):
     """One join of two streams on one subtask."""
 
     def __init__(self, step: JoinStreams, context: OperatorContext) -> None:
         self._operator, self._step, self._store = context.operator_id, step, context.store
         self._latest = context.latest
-        self._key_forms = KeyForms(step)
-        self._lasts_ms = step.within_ms + step.grace_ms + 1
+        self.lasts_ms = step.within_ms + step.grace_ms + 1
         self._sides = [
-            JoinSide(side, serde, self._lasts_ms, context) for side, serde in zip(SIDES, step.serdes, strict=True)
+            JoinSide(side, serde, self.lasts_ms, context) for side, serde in zip(SIDES, step.serdes, strict=True)
         ]
+        super().__init__(KeyForms(step), [side.cache for side in self._sides])
         self._goes_alone = (step.how != "inner", step.how == "outer")
-        self._partitions: dict[int, _Partition] = {}
         self._outputs = _Outputs()
-        self._failed = False
+        self._which: Sequence[int] = ()
 
     @property
     def ports(self) -> Sequence[Work]:
@@ -96,53 +88,22 @@ class StreamJoin(TimedInstance):
     def _of_side(self, which: int) -> Work:
         return lambda batch, over: self._process(batch, over, [which] * len(batch))
 
-    def pass_time(self, number: int, to: int) -> Result:
-        self._outputs = _Outputs()
-        self._advance(self._opened(number), to)
-        return self._passed()
-
-    def drain(self, number: int) -> Result:
-        self._outputs = _Outputs()
-        partition = self._opened(number)
-        while (latest := partition.timers.latest()) is not None:
-            self._advance(partition, latest)
-        return self._passed()
-
-    def stream_time(self, number: int) -> int | None:
-        return self._opened(number).time.now
-
-    def write_back(self) -> None:
-        assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
-        for side in self._sides:
-            side.cache.write_back()
-        for partition in self._partitions.values():
-            partition.time.write_back()
-            partition.timers.write_back()
-
     def _process(self, batch: Batch, over: Over, sides: Sequence[int]) -> Result:
         """Let the records meet those of the other side, up to where `over` stops; `sides` says of which each is."""
-        keys, bad_key = self._key_forms.of(batch)
-        self._outputs = _Outputs()
-        taken = 0
-        cause: BaseException | None = None
-        # With one more than there are: while that is to come, nobody has cut the loop.
-        rest = over([*batch.values, None])
-        self._failed = True
-        for number, run in partition_runs(batch.rows[: len(keys)], keys):
-            for side in self._sides:
-                side.cache.fetch(number, run)
-            counted, cause = self._run((number, run), batch, taken, rest, sides)
-            taken += counted
-            if counted < len(run):
-                break
-        self._failed = False
-        self._settle()
-        return self._outputs.result(taken, bad_key if taken == len(keys) else cause)
+        self._which = sides
+        taken, cause = self._take(batch, over)
+        return self._outputs.result(taken, cause)
 
-    def _run(
-        self, run: Run, batch: Batch, begin: int, rest: Iterator[Any], sides: Sequence[int]
-    ) -> tuple[int, BaseException | None]:
-        """Take the records of a run; return how many, and what was raised on the one behind those."""
+    def _new_partition(self, number: int) -> _Partition:
+        return _Partition(self._operator, number, self._store, self._sides)
+
+    def _begin(self) -> None:
+        self._outputs = _Outputs()
+
+    def _passed(self) -> Result:
+        return self._outputs.result(0)
+
+    def _run(self, run: Run, batch: Batch, begin: int, rest: Iterator[Any]) -> tuple[int, BaseException | None]:
         number, forms = run
         partition = self._opened(number)
         time, timers = partition.time, partition.timers
@@ -162,7 +123,7 @@ class StreamJoin(TimedInstance):
                 return index - begin, None
             if value is not None:
                 try:
-                    self._take(partition, batch, index, (form, stamp, value), sides[index])
+                    self._meet(partition, batch, index, (form, stamp, value))
                 except TERMINATION:
                     raise
                 except BaseException as error:  # noqa: BLE001 - it is an error of the record in hand
@@ -170,11 +131,11 @@ class StreamJoin(TimedInstance):
             index += 1
         return index - begin, None
 
-    def _take(self, partition: _Partition, batch: Batch, index: int, came: tuple[bytes, int, Any], which: int) -> None:
+    def _meet(self, partition: _Partition, batch: Batch, index: int, came: tuple[bytes, int, Any]) -> None:
         """Let a record meet who is there, and wait; where something raises, nothing has changed."""
-        form, at, value = came
+        (form, at, value), which = came, self._which[index]
         own, other = partition.sides[which], partition.sides[1 - which]
-        key, until = batch.keys[index], at + self._lasts_ms
+        key, until = batch.keys[index], at + self.lasts_ms
         waits = partition.time.now is None or until > partition.time.now
         held, left = (own.side.encoded(value), left_out(key)) if waits else (b"", b"")
         start, met = other.near(form, at, self._step.within_ms)
@@ -195,19 +156,7 @@ class StreamJoin(TimedInstance):
     def _joined(self, own: Any, other: Any, which: int) -> Any:
         return self._step.function(other, own) if which else self._step.function(own, other)
 
-    def _passed(self) -> Result:
-        self._settle()
-        return self._outputs.result(0)
-
-    def _advance(self, partition: _Partition, to: int) -> None:
-        time = partition.time
-        time.now = to if time.now is None else max(time.now, to)
-        self._failed = True
-        self._let_go(partition, time.now, PassedTime(partition.number), None)
-        self._failed = False
-
     def _let_go(self, partition: _Partition, now: int, row: Row, rest: Iterator[Any] | None) -> bool:
-        """Let those go that wait no longer at this time: all, or as many as go before a cut. Return whether all."""
         timers = partition.timers
         for due in timers.take_due(now, rest):
             until, form, left = due
@@ -240,15 +189,3 @@ class StreamJoin(TimedInstance):
                 self._outputs.lost.append(RecordError(whose, ErrorStage.TRANSFORMATION, doing, error))
             else:
                 self._outputs.put(whose, whole_key(form, left), [made], [each[0]], None)
-
-    def _opened(self, number: int) -> _Partition:
-        partition = self._partitions.get(number)
-        if partition is None:
-            partition = self._partitions[number] = _Partition(self._operator, number, self._store, self._sides)
-        return partition
-
-    def _settle(self) -> None:
-        for side in self._sides:
-            side.settle()
-        for partition in self._partitions.values():
-            partition.timers.settle()

@@ -344,16 +344,8 @@ def joined_windows(every: Iterable[tuple[int, int, bytes]]) -> bytes:
 
 def windows(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield start, end and value of each window; raise ValueError for what is none."""
-    at = 0
-    while at < len(data):
-        behind = at + _WINDOW.size
-        if behind > len(data):
-            raise ValueError("it is shorter than it says")
-        start, end, length = _WINDOW.unpack_from(data, at)
-        at = behind + length
-        if at > len(data):
-            raise ValueError("it is shorter than it says")
-        yield start, end, data[behind:at]
+    for (start, end), value in _headed(_WINDOW, data):
+        yield start, end, value
 
 
 def joined_waiting(every: Iterable[tuple[int, int, bool, bytes]]) -> bytes:
@@ -364,16 +356,22 @@ def joined_waiting(every: Iterable[tuple[int, int, bool, bytes]]) -> bytes:
 
 def all_waiting(data: bytes) -> Iterator[tuple[int, int, bool, bytes]]:
     """Yield times, whether it met another, and the value of each record; raise ValueError for what is none."""
+    for (at, until, flags), value in _headed(_ALL_WAITING, data):
+        yield at, until, bool(flags & _MET), value
+
+
+def _headed(head: struct.Struct, data: bytes) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """Yield values, each with the numbers that stand before its length; raise ValueError for anything else."""
     at = 0
     while at < len(data):
-        behind = at + _ALL_WAITING.size
+        behind = at + head.size
         if behind > len(data):
             raise ValueError("it is shorter than it says")
-        since, until, flags, length = _ALL_WAITING.unpack_from(data, at)
+        *numbers, length = head.unpack_from(data, at)
         at = behind + length
         if at > len(data):
             raise ValueError("it is shorter than it says")
-        yield since, until, bool(flags & _MET), data[behind:at]
+        yield tuple(numbers), data[behind:at]
 
 
 def present(serde: Serde, value: Any) -> bytes:
