@@ -34,7 +34,7 @@ from twopc.runtime.inputs import Inputs
 from twopc.runtime.lanes import Lane, _Chunk
 
 _put = WriteBackCache.put
-_open_join, _take, _put_alone = StreamJoin.__init__, StreamJoin._take, StreamJoin._put_alone
+_open_join, _meet, _put_alone = StreamJoin.__init__, StreamJoin._meet, StreamJoin._put_alone
 _leave = WaitingRecords.leave
 _join_tables, _join_as_of = TableJoinProcessor.process, AsOfJoin.process
 _as_of = BoundVersions.as_of
@@ -66,10 +66,10 @@ def _waiting(grace_ms: int) -> Callable[..., Any]:
     return opened
 
 
-def _alone_at_once(join: Any, partition: Any, batch: Any, index: int, came: Any, which: int) -> None:
+def _alone_at_once(join: Any, partition: Any, batch: Any, index: int, came: Any) -> None:
     """Put out who has met nobody yet, and still let them meet who comes later."""
-    before = len(join._outputs.values)
-    _take(join, partition, batch, index, came, which)
+    before, which = len(join._outputs.values), join._which[index]
+    _meet(join, partition, batch, index, came)
     if len(join._outputs.values) == before and join._goes_alone[which]:
         _, at, value = came
         alone = [join._joined(value, None, which)]
@@ -221,7 +221,7 @@ MUTANTS_OF_JOINS = (
     ),
     Mutant("the grace of a join is forgotten", instead(StreamJoin, "__init__", _waiting(0)), JOINED | PAIRS, 100),
     Mutant(
-        "who meets nobody at once goes out alone", instead(StreamJoin, "_take", _alone_at_once), JOINED | PAIRS, 100
+        "who meets nobody at once goes out alone", instead(StreamJoin, "_meet", _alone_at_once), JOINED | PAIRS, 100
     ),
     Mutant(
         "who has met somebody goes out alone too",
