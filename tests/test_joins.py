@@ -46,7 +46,10 @@ def test_a_join_stands_behind_the_stream_and_the_table() -> None:
         "customers": {"in"},
         "join-1": {"orders", "in"},
     }
-    assert {str(state): repr(serde) for state, serde in definition.state_serdes.items()} == {"customers": "String()"}
+    assert {str(state): repr(serde) for state, serde in definition.state_serdes.items()} == {
+        "customers": "String()",
+        "customers/$rows": "Json()",
+    }
 
 
 def test_what_a_join_makes_has_the_key_that_it_had() -> None:

@@ -11,7 +11,7 @@ from twopc import ConfigurationError, Json
 from twopc.operators import Dataflow, JoinTable, KeepTable, Map, Turn
 from twopc.operators.dataflow import OnError, SinkOutput, fail
 from twopc.record import RecordError
-from twopc.state.layout import StateName
+from twopc.state.layout import ROWS, StateName
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore
 
@@ -34,6 +34,7 @@ def flow(store: DictStore, how: Any = "left", function: Any = pair, on_error: On
         ],
         store,
         on_error,
+        numbers=(0, 1),
     )
 
 
@@ -74,14 +75,14 @@ def test_the_store_has_the_table_after_it_was_written_back_and_nothing_that_was_
     dataflow = flow(store)
     fed(dataflow, "in", (b"a", {"n": 1}), (b"b", 2), (b"a", {"n": 3}), (b"b", None))
     dataflow.write_back()
-    assert store.states == {(CUSTOMERS, 0, b"a"): b'{"n":3}'}
+    assert store.states == {(CUSTOMERS, 0, b"a"): b'{"n":3}', (StateName("customers", ROWS), 0, b""): b"1"}
     assert fed(flow(store), "orders", (b"a", 1), (b"b", 2)) == [[1, {"n": 3}], [2, None]]
 
 
 def test_a_table_that_is_fed_is_not_read() -> None:
     store = DictStore()
     fed(flow(store), "in", (b"a", 1), (b"b", 2))
-    assert store.reads == []
+    assert [read for read in store.reads if read[0].is_declared] == []
 
 
 def test_what_a_join_changes_in_place_is_not_in_the_table() -> None:
@@ -181,3 +182,58 @@ def test_a_join_that_is_cut_goes_on_where_it_was() -> None:
 def test_how_a_join_takes_what_is_missing_is_one_of_two() -> None:
     with pytest.raises(ConfigurationError, match="how of a join with a table is one of 'inner', 'left', not 'outer'"):
         JoinTable(pair, "customers", "outer")  # type: ignore[arg-type]
+
+
+def test_a_table_knows_how_many_rows_it_has_at_each_time() -> None:
+    dataflow = flow(DictStore())
+    assert dataflow.table_rows() == {"customers": 0}
+    fed(dataflow, "in", (b"a", "A"), (b"b", "B"), (b"a", "A2"), (b"c", None))
+    assert dataflow.table_rows() == {"customers": 2}
+    fed(dataflow, "in", (b"a", None), (b"c", "C"), (b"a", "A3"), (b"b", None), (b"d", None))
+    assert dataflow.table_rows() == {"customers": 2}
+    fed(
+        dataflow,
+        "in",
+        (
+            b"a",
+            "A",
+        ),
+        partition=1,
+    )
+    assert dataflow.table_rows() == {"customers": 3}
+
+
+def test_rows_are_known_behind_a_restart_with_nothing_at_hand() -> None:
+    store = DictStore()
+    before = flow(store)
+    fed(before, "in", (b"a", "A"), (b"b", "B"), (b"c", "C"))
+    before.write_back()
+    after = flow(store)
+    assert after.table_rows() == {"customers": 3}
+    fed(after, "in", (b"a", None), (b"b", "B2"), (b"d", "D"), (b"e", None))
+    assert after.table_rows() == {"customers": 3}
+    fed(after, "in", (b"b", None), (b"c", None), (b"d", None))
+    after.write_back()
+    assert flow(store).table_rows() == {"customers": 0}
+
+
+def test_how_many_rows_there_are_is_not_known_behind_a_checkpoint_of_before() -> None:
+    store = DictStore({(CUSTOMERS, 0, b"a"): b'"A"'})
+    dataflow = flow(store)
+    fed(dataflow, "in", (b"b", "B"))
+    assert dataflow.table_rows() == {}
+    assert store.reads == [(StateName("customers", ROWS), number, b"") for number in (0, 1)]
+
+
+def test_a_table_whose_rows_were_dropped_has_none() -> None:
+    store = DictStore()
+    before = flow(store)
+    fed(before, "in", (b"a", "A"))
+    before.write_back()
+    kept = DictStore({address: value for address, value in store.states.items() if address[0] != CUSTOMERS})
+    after = flow(kept)
+    assert after.table_rows() == {"customers": 0}
+    after.write_back()
+    fed(after, "in", (b"b", "B"))
+    after.write_back()
+    assert flow(kept).table_rows() == {"customers": 1}

@@ -47,7 +47,7 @@ MUTANTS_OF_SUBTASK = (
     ),
     Mutant(
         "a store that has states is not asked for them",
-        instead(WriteBackCache, "_store_is_empty", lambda cache, partition: True),
+        instead(WriteBackCache, "store_is_empty", lambda cache, partition: True),
         {"kill_every_ms": 500},
         500,
     ),

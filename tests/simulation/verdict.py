@@ -24,12 +24,15 @@ from twopc.protocol.layout import checkpoint_of_folder, is_manifest, manifest_of
 from twopc.protocol.manifest import Manifest
 from twopc.state.backend import Family
 from twopc.state.changes import Changes
-from twopc.state.layout import StateName
+from twopc.state.layout import ROWS, StateName
 from twopc.state.whole_states import stored_by_entry, whole_states
 
 FALSE_ALARM = "said to be lost while it is committed"
 BEHIND_NOTHING = "a loss was not healed because of a transaction that held no output"
 COMMITTED_BEHIND = re.compile(r"what subtask (\d+) wrote for checkpoint (\d+) is committed, though")
+Stored = tuple[StateName, int, bytes, bytes]
+"""Of which state something is, under which number, and its key and value."""
+
 COMMITTABLE = r"\b[a-z]+-\d+-\d+-\d+@\d+"
 
 
@@ -177,7 +180,9 @@ def _judge_last_checkpoint(run: Simulation) -> None:
     joined = joined_of(run.world.faults)
     is_determined = joined is not None and joined.is_determined
     for state, group, user_key, value in stored:
-        if state.operator in (PAIRS, BOTH, VERSIONS):
+        if state.name == ROWS:
+            _judge_rows(run, state.operator, group, int(value), stored)
+        elif state.operator in (PAIRS, BOTH, VERSIONS):
             if state.is_declared and is_determined:
                 states[(str(state), group, user_key)] = held_of(run, state, value)
         elif state.operator != ALARMS:
@@ -187,6 +192,13 @@ def _judge_last_checkpoint(run: Simulation) -> None:
         run.world.violated("the last checkpoint's state is wrong", f"{states}, the input makes {expected}")
 
 
+def _judge_rows(run: Simulation, table: str, group: int, rows: int, stored: Sequence[Stored]) -> None:
+    """The number of rows that a table tells is that of those it has."""
+    there = sum((state.operator, state.is_declared, number) == (table, True, group) for state, number, _, _ in stored)
+    if rows != there:
+        run.world.violated("a table tells another number of rows", f"{rows} of {table} under {group}, not {there}")
+
+
 def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
     missing = [value for value in expected if value not in visible]
     twice = sorted({value for value in visible if visible.count(value) > 1})
@@ -194,8 +206,8 @@ def _difference(expected: Sequence[str], visible: Sequence[str]) -> str:
     return f"missing {missing}, twice {twice}, strange {strange}, order {visible}"
 
 
-def _stored(run: Simulation, path: str) -> Iterator[tuple[StateName, int, bytes, bytes]]:
-    """Yield what a checkpoint holds by key: of which state, under which number, the key and the value."""
+def _stored(run: Simulation, path: str) -> Iterator[Stored]:
+    """Yield what a checkpoint holds by key."""
     for snapshot in orjson.loads(run.folder.get(path))["body"]["snapshots"]:
         stored = sorted(_keyed_items(run, snapshot["state"]))
         for at, value in whole_states(stored, stored_by_entry(run.definition.state_serdes)):

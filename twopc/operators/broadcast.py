@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +75,9 @@ class BroadcastTable(OnePortInstance):
             else:
                 self._values[form] = value
         return Result(len(values), batch.first(0), bad_key if len(values) == len(forms) else cause)
+
+    def rows(self, numbers: Collection[int]) -> int:
+        return len(self._values)
 
     def find(self, key: Any) -> Any:
         """Return the value of a key, as the serde gives it back; None where there is none, and for no key."""

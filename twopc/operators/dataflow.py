@@ -39,6 +39,7 @@ from twopc.operators.wiring import Crossing, Wiring
 from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.port import Port
 from twopc.record import Batch, ErrorStage, RecordError, Row
+from twopc.state.layout import StateName
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class Dataflow:
         """
         self._on_error = on_error
         self._failed = False
+        self._numbers = numbers
         self._instances: dict[str, Instance] = {}
         with ExitStack() as closing:
             closing.callback(self.close)
@@ -238,6 +240,11 @@ class Dataflow:
         """Let stream time reach this at these operators and partition numbers; return what comes of it."""
         return self._let_pass(self.timed.follow(others))
 
+    def table_rows(self) -> Mapping[str, int]:
+        """The number of rows of each table here, of those that know."""
+        found = {key: instance.rows(self._numbers) for key, instance in self._instances.items()}
+        return {key: rows for key, rows in found.items() if rows is not None}
+
     def refuse(self, error: RecordError) -> Iterable[SinkOutput]:
         """Return what is written in the place of a record that came out last and that a sink can't write."""
         return self._on_error(self._source_of(error.row), error)
@@ -281,7 +288,7 @@ class Dataflow:
         self, nodes: Sequence[Node], store: KeyedStateStore, tables: Mapping[str, BroadcastTable], latest: Latest
     ) -> None:
         steps: dict[str, Step] = {node.id: node.operation for node in nodes if isinstance(node.operation, Step)}
-        sharers = sum(len(step.states) for step in steps.values())
+        sharers = sum(StateName(key, name).is_declared for key, step in steps.items() for name in step.states)
         used = {Port.parse(before) for node in nodes for before in node.inputs}
         for key, step in steps.items():
             outputs = {port.output for port in used if port.operator == key}

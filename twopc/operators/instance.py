@@ -44,6 +44,10 @@ class Instance(ABC):
         """Return what the last batch, or the last passing of time, has put out there."""
         raise AssertionError(f"there is no output {name!r}")
 
+    def rows(self, numbers: Collection[int]) -> int | None:
+        """Return how many rows a table has here, under these partition numbers; None for no table, or not known."""
+        return None
+
     def write_back(self) -> None:
         """Bring the store up to every batch so far."""
 

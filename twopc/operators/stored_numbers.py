@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twopc.operators.write_back_cache import KeyedStateStore
-from twopc.state.layout import OPEN_WINDOWS, STREAM_TIME, TOLD, StateName
+from twopc.state.layout import OPEN_WINDOWS, ROWS, STREAM_TIME, TOLD, StateName
 
 _KEY = b""
 
@@ -43,19 +43,30 @@ class ToldTime(StoredNumber):
             self.now = time - grace_ms if self.now is None else max(self.now, time - grace_ms)
 
 
-class OpenWindows(StoredNumber):
-    """How many windows are open: a figure, which no decision depends on.
+class StoredCount(StoredNumber):
+    """How many there are: a figure, which no decision depends on.
 
-    It stays unknown (None) where a checkpoint is older than it: that has windows, and no number of them.
+    It stays unknown (None) where a checkpoint is older than it: that has some, and no number of them.
     """
 
-    state = OPEN_WINDOWS
-
     def begin(self) -> None:
-        """No record has been seen yet, so no window is open; that need not be written."""
-        self.now = self._written = 0
+        """There are none; that need not be written where nothing is."""
+        self.now = 0
+        self._written = self._written or 0
 
     def changed(self, by: int) -> None:
         """So many more are open; fewer, where it is negative."""
         if self.now is not None:
             self.now += by
+
+
+class OpenWindows(StoredCount):
+    """How many windows are open."""
+
+    state = OPEN_WINDOWS
+
+
+class Rows(StoredCount):
+    """How many rows a table has."""
+
+    state = ROWS

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -22,10 +22,11 @@ from twopc.operators.instance import Instance, OnePortInstance, OperatorContext
 from twopc.operators.keyed import KeyForms, partition_runs
 from twopc.operators.result import Result
 from twopc.operators.step import RECORDS, InputPort, Step
-from twopc.operators.write_back_cache import WriteBackCache
+from twopc.operators.stored_numbers import Rows
 from twopc.protocol.ids import checked_name
 from twopc.record import Batch
-from twopc.serde import Serde, checked_state_serde
+from twopc.serde import Json, Serde, checked_state_serde
+from twopc.state.layout import ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,14 @@ class KeepTable(TableStep):
 
     @property
     def states(self) -> Mapping[str, Serde]:
-        return {self.name: self.state}
+        return {self.name: self.state, ROWS: Json()}
 
     @property
     def state_name(self) -> str:
         return self.name
 
     def open(self, context: OperatorContext) -> Instance:
-        return TableOperator(self, context.cache(self.name))
+        return TableOperator(self, context)
 
     def __str__(self) -> str:
         return f"table({self.name!r})"
@@ -100,10 +101,11 @@ class JoinTable(TableJoinStep):
 class TableOperator(OnePortInstance):
     """One table on one subtask. Nothing comes out of it: joins look into it."""
 
-    def __init__(self, step: KeepTable, states: WriteBackCache) -> None:
-        self._step = step
+    def __init__(self, step: KeepTable, context: OperatorContext) -> None:
+        self._step, self._context = step, context
         self._key_forms = KeyForms(step)
-        self.states = states
+        self.states = context.cache(step.name)
+        self._rows: dict[int, Rows] = {}
 
     def process(self, batch: Batch, over: Over) -> Result:
         """Keep the values of the batch, up to where `over` stops."""
@@ -112,7 +114,7 @@ class TableOperator(OnePortInstance):
         values, cause = map_part(lambda value: encoded(name, serde, value), batch.first(len(keys)).values, over)
         start = 0
         for partition, run in partition_runs(batch.rows[: len(values)], keys[: len(values)]):
-            self.states.put(partition, run, values[start : start + len(run)])
+            self._put(partition, run, values[start : start + len(run)])
             start += len(run)
         self.states.settle()
         return Result(len(values), batch.first(0), bad_key if len(values) == len(keys) else cause)
@@ -121,8 +123,36 @@ class TableOperator(OnePortInstance):
         """Return a value of the table, as its serde gives it back; None for None."""
         return decoded(self._step.name, self._step.state, stored)
 
+    def rows(self, numbers: Collection[int]) -> int | None:
+        counts = [self._rows_of(number).now for number in numbers]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
     def write_back(self) -> None:
         self.states.write_back()
+        for rows in self._rows.values():
+            rows.write_back()
+
+    def _put(self, partition: int, keys: list[bytes], values: list[bytes | None]) -> None:
+        rows = self._rows_of(partition)
+        if rows.now is None:
+            self.states.put(partition, keys, values)
+            return
+        # Whether a key is new is known where the cache is whole, and read where it is not.
+        self.states.fetch(partition, keys)
+        held, different = self.states.of(partition)[0], set(keys)
+        absent = list(map(held.get, different)).count(None)
+        self.states.put(partition, keys, values)
+        rows.changed(absent - list(map(held.get, different)).count(None))
+
+    def _rows_of(self, partition: int) -> Rows:
+        rows = self._rows.get(partition)
+        if rows is None:
+            rows = self._rows[partition] = Rows(self._context.operator_id, partition, self._context.store)
+            # Nothing has been written yet: the first to write asks for them before.
+            if self.states.store_is_empty(partition):
+                rows.begin()
+        return rows
 
 
 class TableJoin(OnePortInstance):

@@ -170,10 +170,11 @@ class WriteBackCache:
     def _opened(self, partition: int) -> _Partition:
         opened = self._partitions.get(partition)
         if opened is None:
-            opened = self._partitions[partition] = _Partition(is_whole=self._store_is_empty(partition))
+            opened = self._partitions[partition] = _Partition(is_whole=self.store_is_empty(partition))
         return opened
 
-    def _store_is_empty(self, partition: int) -> bool:
+    def store_is_empty(self, partition: int) -> bool:
+        """Say whether the store has nothing of a partition, as it has before the first write if there is no state."""
         return next(iter(self._store.scan(self._state, partition, b"")), None) is None
 
     def _is_too_large(self) -> bool:

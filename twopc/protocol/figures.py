@@ -70,6 +70,7 @@ LATE_RECORDS = _by_operator(
     "num_late_records", "Records that came too late for every window that they belong to, in this attempt."
 )
 OPEN_WINDOWS = Figure("operator_open_windows", "Windows that are open.", (OPERATOR,))
+TABLE_ROWS = Figure("operator_table_rows", "Rows of a table.", (OPERATOR,))
 RECORDS_SKIPPED = Figure(
     "source_num_records_skipped", "Records that went wrong and were left out.", ("source", OPERATOR), is_counter=True
 )
@@ -103,6 +104,7 @@ FIGURES = (
     BYTES_OUT,
     LATE_RECORDS,
     OPEN_WINDOWS,
+    TABLE_ROWS,
     RECORDS_SKIPPED,
     DEAD_LETTERS,
     STREAM_TIME,

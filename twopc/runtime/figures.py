@@ -14,6 +14,7 @@ from twopc.protocol.figures import (
     RECORDS_OUT,
     SPLIT_LAG,
     STREAM_TIME,
+    TABLE_ROWS,
     Figures,
 )
 from twopc.runtime.batch_size import BatchSize
@@ -30,6 +31,7 @@ def figures_of(deps: SubtaskDependencies, batches: BatchSize, oldest_transaction
         BYTES_OUT.by_operator(deps.outputs.bytes_written()),
         LATE_RECORDS.by_operator(timed.late()),
         OPEN_WINDOWS.by_operator(timed.open_windows()),
+        TABLE_ROWS.by_operator(deps.dataflow.table_rows()),
         STREAM_TIME.of(((operator, str(number)), at) for (operator, number), at in timed.stream_times().items()),
         OLDEST_TRANSACTION.of([((), oldest_transaction_ms)]),
         BUSY_TIME.of([((), round(batches.busy_seconds * 1_000))]),

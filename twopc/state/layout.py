@@ -30,7 +30,7 @@ _SNAPSHOT_PATH = re.compile(f"chk-{_NUMERAL}/subtask-{_NUMERAL}", re.ASCII)
 
 
 STREAM_TIME, TIMERS, EXPIRIES, TOLD, ELEMENTS = "$stream-time", "$timers", "$expiries", "$told", "$elements"
-OPEN_WINDOWS = "$open-windows"
+OPEN_WINDOWS, ROWS = "$open-windows", "$rows"
 """States that operators keep beside those that a job declares, whose names can't begin so."""
 
 
