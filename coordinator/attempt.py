@@ -20,6 +20,7 @@ from coordinator.checkpoint import (
     completion_record,
 )
 from coordinator.commits import Confirmations
+from coordinator.committed_times import CommittedTimes
 from coordinator.events import Attached, DecisionBuilder, Detached, MessageReceived, SnapshotMissing
 from coordinator.failures import Failures, History
 from coordinator.membership import Membership
@@ -30,7 +31,6 @@ from twopc import events
 from twopc.protocol.attempt_facts import AttemptEnded, AttemptStarted, StopRequested
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.followed_times import FollowedTime
 from twopc.protocol.ids import NO_CHECKPOINT, CheckpointId
 from twopc.protocol.ledger_facts import (
     CheckpointCompleted,
@@ -78,7 +78,7 @@ class RunningAttempt:
         self._absences = Absences(started.parallelism, resumed)
         self._stages = StageEnds(self.membership, self.in_flight)
         self._history = history
-        self._followed_times: tuple[FollowedTime, ...] = ()
+        self._times = CommittedTimes()
         self._schedule = Schedule(started.settings)
         self._triggering = CheckpointTrigger(started, self._schedule, self.requests)
         self._failures = Failures(self.in_flight, self.requests, self.membership, self._schedule, history)
@@ -279,7 +279,7 @@ class RunningAttempt:
         if not self.in_flight.has_room(self._schedule.settings.concurrent):
             return None
         due = self._triggering.due(state, self.membership.all_at_end)
-        if self._stages.needs_checkpoint(state.newest_of_attempt):
+        if self._stages.needs_checkpoint(state.newest_of_attempt, self.confirmations.everywhere):
             return earliest((due, self._schedule.next_final()))
         return due
 
@@ -299,8 +299,9 @@ class RunningAttempt:
     def reserved(self, fact: CheckpointReserved, out: DecisionBuilder) -> None:
         """The id is durable: trigger."""
         request = self._triggering.reserved(fact, out.now)
+        times = self._times.through(self.confirmations.everywhere)
         pending = PendingCheckpoint(
-            fact.checkpoint_id, self.number, request, self.parallelism, out.now, times=self._followed_times
+            fact.checkpoint_id, self.number, request, self.parallelism, out.now, times_before=times
         )
         self.in_flight.add(pending)
         self._stages.triggered(fact.checkpoint_id)
@@ -313,7 +314,9 @@ class RunningAttempt:
         """The completion record exists: notify everyone."""
         pending = self.in_flight.get(fact.checkpoint_id)
         pending.change(CheckpointEvent.COMPLETION_STORED)
-        self._followed_times = pending.followed_times
+        times = pending.job_times
+        self._times.completed(fact.checkpoint_id, times)
+        self._stages.completed(fact.checkpoint_id, times.followed == pending.times_before.followed)
         self.in_flight.remove(fact.checkpoint_id)
         self._schedule.completed(out.now.monotonic_ms)
         self._history.completed += 1

@@ -18,7 +18,7 @@ from typing import Any
 from twopc.errors import ProtocolViolation
 from twopc.protocol.checkpoints import CheckpointKind, FailureReason
 from twopc.protocol.facts import CheckpointMetadata
-from twopc.protocol.followed_times import FollowedTime, followed
+from twopc.protocol.followed_times import JobTimes, job_times
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.ledger_facts import CheckpointCompleted
 from twopc.protocol.messages import Ack, Trigger
@@ -140,7 +140,7 @@ class PendingCheckpoint:
     parallelism: int
     triggered: Instant
     phase: CheckpointPhase = CheckpointPhase.PENDING
-    times: tuple[FollowedTime, ...] = ()
+    times_before: JobTimes = field(default_factory=JobTimes)
     _acks: dict[SubtaskIndex, Ack] = field(default_factory=dict)
     _times: dict[SubtaskIndex, SubtaskTimes] = field(default_factory=dict)
 
@@ -155,7 +155,7 @@ class PendingCheckpoint:
     @property
     def trigger(self) -> Trigger:
         """The trigger for a subtask that has not heard of it."""
-        return Trigger(self.checkpoint_id, self.final, self.times)
+        return Trigger(self.checkpoint_id, self.final, self.times_before.followed)
 
     @property
     def exclusive(self) -> bool:
@@ -182,9 +182,9 @@ class PendingCheckpoint:
         return True
 
     @property
-    def followed_times(self) -> tuple[FollowedTime, ...]:
-        """The stream times that come of what all have acknowledged, for numbers without records."""
-        return followed(ack.times for ack in self._acks.values())
+    def job_times(self) -> JobTimes:
+        """The stream times that come of what all have acknowledged."""
+        return job_times((ack.times for ack in self._acks.values()), self.times_before.greatest)
 
     @property
     def acknowledged(self) -> tuple[SubtaskIndex, ...]:

@@ -218,7 +218,8 @@ class Batch:
 
     def with_headers_read(self) -> Batch:
         """Return the batch with its headers at hand; the records whose headers can't be read are among its errors."""
-        self._headers = column_rows.headers_of(self.rows)
+        if self._headers is None:
+            self._headers = column_rows.headers_of(self.rows)
         if self._headers is not None:
             return self
         headers: list[Headers | None] = []
@@ -261,6 +262,10 @@ class Batch:
     def with_timestamps(self, timestamps: list[int | None]) -> Batch:
         """Return the same records with other timestamps."""
         return Batch(self.rows, self._values, self._keys, timestamps, self._headers)
+
+    def with_headers(self, headers: list[Headers | None]) -> Batch:
+        """Return the same records with other headers."""
+        return Batch(self.rows, self._values, self._keys, self._timestamps, headers)
 
     @staticmethod
     def joined(parts: Sequence[Batch]) -> Batch:

@@ -228,12 +228,14 @@ class Source(ABC):
 
     `inputs` names what is read, such as topics, where that is known before it is planned. `watch_ms` is how often the
     driver looks at the input while the job reads; None: at each start only. New splits that it finds then are read by
-    the next attempt, where the source `reads_new`, and are told elsewhere.
+    the next attempt, where the source `reads_new`, and are told elsewhere. One that `has_marks` reads what the job has
+    written, with marks of time among the records (`twopc.time_marks`): its readers tell them apart.
     """
 
     inputs: tuple[str, ...] = ()
     watch_ms: int | None = None
     reads_new: bool = True
+    has_marks: bool = False
 
     @abstractmethod
     def open_planner(self, context: JobContext) -> SourcePlanner:

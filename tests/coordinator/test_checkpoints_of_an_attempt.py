@@ -6,7 +6,7 @@ from tests.coordinator.kit import INTERVAL, JOB, TIMEOUT, FaultyStorage, Scene, 
 from twopc import events
 from twopc.protocol.followed_times import FollowedTime, NumberTimes
 from twopc.protocol.ids import AttemptId
-from twopc.protocol.messages import Abort, Ack, Complete, Failed, FencedOff, Trigger
+from twopc.protocol.messages import Abort, Ack, Committed, Complete, Failed, FencedOff, Trigger
 
 
 def aborted(scene: Scene, subtask: int) -> list[int]:
@@ -71,7 +71,7 @@ def test_an_acknowledgement_of_an_older_checkpoint_counts_for_nothing() -> None:
     assert not scene.told(events.CheckpointCompleted)
 
 
-def test_a_trigger_tells_the_times_to_follow_of_the_checkpoint_that_completed_last() -> None:
+def test_a_trigger_tells_the_times_of_the_last_checkpoint_that_is_committed_everywhere() -> None:
     scene = Scene()
     scene.run()
     for number, times in ((1, (3, 7)), (2, (9, 8))):
@@ -85,9 +85,11 @@ def test_a_trigger_tells_the_times_to_follow_of_the_checkpoint_that_completed_la
                     times=(NumberTimes("windows", time, time),),
                 ),
             )
+        for subtask in range(len(times)) if number == 1 else ():
+            scene.say(subtask, Committed(checkpoint(number)))
     scene.wait(INTERVAL)
     triggers = [message for message in scene.heard(0) if isinstance(message, Trigger)]
-    assert [trigger.times for trigger in triggers] == [(), (FollowedTime("windows", 3),), (FollowedTime("windows", 8),)]
+    assert [trigger.times for trigger in triggers] == [(), (FollowedTime("windows", 3),), (FollowedTime("windows", 3),)]
 
 
 def test_a_late_acknowledgement_of_an_aborted_checkpoint_is_answered_with_its_abort() -> None:

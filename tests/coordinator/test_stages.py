@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.coordinator.kit import INTERVAL, Scene, checkpoint
-from twopc.protocol.messages import Abort, Complete, Drain, EndOfInput, Finish, ToSubtask, Trigger
+from tests.coordinator.kit import INTERVAL, Scene, checkpoint, snapshot
+from twopc.protocol.followed_times import FollowedTime, NumberTimes
+from twopc.protocol.messages import Abort, Ack, Complete, Drain, EndOfInput, Finish, ToSubtask, Trigger
 
 FIRST, SECOND, LAST = EndOfInput(0, 2), EndOfInput(1, 1), EndOfInput(2)
 
@@ -128,6 +129,25 @@ def test_a_new_coordinator_takes_one_more_checkpoint_before_it_ends_the_next_sta
     scene.say(1, SECOND)
     assert scene.heard(1)[-1] == Trigger(checkpoint(2))
     done(scene, 2)
+    assert told(scene, Drain(1))
+
+
+def test_the_next_stage_ends_when_a_checkpoint_told_no_times_that_its_trigger_had_not_brought() -> None:
+    scene = Scene()
+    scene.run()
+    ending(scene, FIRST)
+    times = NumberTimes("by-key-sink", None, 7)
+    for number, brought in ((1, ()), (2, (FollowedTime("by-key-sink", 7),))):
+        for subtask in (0, 1):
+            heard = [each for each in scene.heard(subtask) if isinstance(each, Trigger)]
+            assert heard == ([Trigger(checkpoint(number), times=brought)] if number == 2 else [])
+        for subtask in (0, 1):
+            scene.say(subtask, Ack(checkpoint(number), snapshot(subtask, checkpoint_id=number), times=(times,)))
+        assert told(scene)
+        for subtask in (0, 1):
+            scene.committed(subtask, number)
+        if number == 1:
+            scene.wait(INTERVAL)
     assert told(scene, Drain(1))
 
 

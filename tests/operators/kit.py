@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from twopc import Json
 from twopc.operators import Dataflow, KeyedStateStore, SinkOutput, Step, Turn
-from twopc.operators.dataflow import OnError, fail
+from twopc.operators.sink_output import OnError, fail
 from twopc.record import Batch
 
 

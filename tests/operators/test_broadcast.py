@@ -10,7 +10,7 @@ from tests.operators.kit import Node, put_through
 from twopc import ConfigurationError, Json
 from twopc.operators import Dataflow, JoinBroadcast, KeepBroadcast, StatefulMap
 from twopc.operators.broadcast import BroadcastTable
-from twopc.operators.dataflow import OnError, SinkOutput, fail
+from twopc.operators.sink_output import OnError, SinkOutput, fail
 from twopc.record import RecordError
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.operators.kit import Cutting, Node, put_through
 from twopc import Json, Serde
 from twopc.operators import Dataflow, Turn
-from twopc.operators.dataflow import OnError, SinkOutput, fail
+from twopc.operators.sink_output import OnError, SinkOutput, fail
 from twopc.operators.stream_join_step import JoinStreams
 from twopc.operators.time_queue import DUE_AT_ONCE
 from twopc.record import RecordError

@@ -9,7 +9,7 @@ import pytest
 from tests.operators.kit import Node, put_through
 from twopc import ConfigurationError, Json
 from twopc.operators import Dataflow, JoinTable, KeepTable, Map, Turn
-from twopc.operators.dataflow import OnError, SinkOutput, fail
+from twopc.operators.sink_output import OnError, SinkOutput, fail
 from twopc.record import RecordError
 from twopc.state.layout import ROWS, StateName
 from twopc.testing.rows import InputRow, batch_of

@@ -25,8 +25,8 @@ from twopc.operators import (
     WindowAggregate,
 )
 from twopc.operators.as_of_join import join_as_of
-from twopc.operators.dataflow import SinkOutput
 from twopc.operators.meeting_points import meeting_points
+from twopc.operators.sink_output import SinkOutput
 from twopc.operators.stream_join_step import JoinStreams
 from twopc.operators.table_join import join_tables
 from twopc.operators.window_step import Count

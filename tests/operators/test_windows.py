@@ -23,7 +23,7 @@ from twopc import (
     Window,
 )
 from twopc.operators import Dataflow
-from twopc.operators.dataflow import SinkOutput
+from twopc.operators.sink_output import SinkOutput
 from twopc.operators.time_queue import DUE_AT_ONCE
 from twopc.operators.turn import Turn
 from twopc.operators.window_step import Aggregate, Collect, Reduce, Sum

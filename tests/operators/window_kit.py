@@ -9,7 +9,7 @@ from typing import Any
 from tests.operators.kit import Node, put_through
 from twopc import Json, Serde
 from twopc.operators import Dataflow, KeyedStateStore, WindowAggregate
-from twopc.operators.dataflow import OnError, fail
+from twopc.operators.sink_output import OnError, fail
 from twopc.operators.window_step import Aggregation, Count
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore

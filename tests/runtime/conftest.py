@@ -14,6 +14,7 @@ from twopc.config import RunSettings
 from twopc.context import SubtaskContext
 from twopc.graph import FAIL
 from twopc.operators import Dataflow, KeyedStateStore, Step
+from twopc.operators.time_bound import unbounded
 from twopc.protocol.ids import AttemptId, SubtaskIndex
 from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.dependencies import SubtaskDependencies
@@ -21,6 +22,7 @@ from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.outputs import Outputs
 from twopc.runtime.record_errors import RecordErrors
+from twopc.runtime.repartition_times import RepartitionTimes
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
@@ -51,9 +53,11 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
         link, backend = MemoryLink(), MemoryBackend()
         sinks = {"out": sink} if beside is None else {"out": sink, "beside": beside}
         context = SubtaskContext("job", AttemptId(1), 1, RunSettings(), SubtaskIndex(0))
+        state = KeyedState(backend)
+        dataflow = row(steps, state) if flow is None else flow(state)
         parts = SubtaskDependencies(
             inputs=Inputs({"in": source}, {"in": stage}),
-            dataflow=row(steps, KeyedState(backend)) if flow is None else flow(KeyedState(backend)),
+            dataflow=dataflow,
             record_errors=RecordErrors("job", {"in": FAIL}, {}),
             outputs=Outputs([GroupWriter.open(TransactionGroup(each, (each,)), sinks, context) for each in sinks]),
             store=SubtaskStore(SubtaskIndex(0), backend, storage, tmp_path, inline_bytes),
@@ -62,6 +66,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             snapshot_executor=AtOnce(),
             store_executor=AtOnce(),
             commit_executor=AtOnce(),
+            repartition_times=RepartitionTimes({}, {}, dataflow.marks, state, unbounded),
         )
         subtask = Subtask(
             SubtaskIndex(0), parts, follower=follower, silence_limit_seconds=60, batch_size=BatchSize(1, 1_000)

@@ -49,8 +49,8 @@ def test_windows_of_a_number_without_records_are_told_with_the_checkpoint_behind
     assert stage.sink.log[-2] == "pre-commit 3 told"
     assert [ack.times for ack in stage.sent(Ack)] == [
         (NumberTimes("count", 1, 1),),
-        (NumberTimes("count", None, 1),),
-        (NumberTimes("count", None, HOUR_MS),),
+        (NumberTimes("count", None, 1, rests=True, resting=1),),
+        (NumberTimes("count", None, HOUR_MS, rests=True, resting=HOUR_MS),),
     ]
 
 

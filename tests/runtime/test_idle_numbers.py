@@ -13,7 +13,7 @@ from twopc.operators import Dataflow, WindowAggregate
 from twopc.operators.window_step import Count
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.followed_times import FollowedTime, NumberTimes
-from twopc.runtime.idle_numbers import IdleNumbers
+from twopc.runtime.idle_numbers import IdleNumbers, Reading
 from twopc.serde import Json
 from twopc.testing.rows import batch_of
 from twopc.testing.states import DictStore
@@ -36,9 +36,13 @@ class Scene:
 
     def look(self, *read: int, processed: tuple[int, ...] | None = None, lags: tuple[int, ...] = (0, 0)) -> None:
         self.numbers.look(
-            [SplitPosition(f"in[{number}]", number, at, "in") for number, at in enumerate(read)],
-            [SplitPosition(f"in[{number}]", number, at, "in") for number, at in enumerate(processed or read)],
-            {("in", f"in[{number}]"): lag for number, lag in enumerate(lags)},
+            Reading(
+                [SplitPosition(f"in[{number}]", number, at, "in") for number, at in enumerate(read)],
+                [SplitPosition(f"in[{number}]", number, at, "in") for number, at in enumerate(processed or read)],
+                {("in", f"in[{number}]"): lag for number, lag in enumerate(lags)},
+                caught_up={},
+                over=(),
+            )
         )
 
 
@@ -47,7 +51,7 @@ def test_a_number_without_records_for_long_enough_follows_the_least_of_the_other
     scene.look(5, 1)
     scene.clock.advance(IDLE_SECONDS * 1_000)
     scene.look(6, 1)
-    assert scene.numbers.times() == (NumberTimes("count", 100, 100),)
+    assert scene.numbers.times() == (NumberTimes("count", 100, 100, rests=True, resting=50),)
     assert scene.numbers.behind([FollowedTime("count", 90)]) == [("count", 1, 90)]
 
 
@@ -57,7 +61,7 @@ def test_a_number_that_never_had_a_record_follows_the_others() -> None:
     assert scene.numbers.times() == (NumberTimes("count", 100, 100, holds=True),)
     scene.clock.advance(IDLE_SECONDS * 1_000)
     scene.look(6, 0)
-    assert scene.numbers.times() == (NumberTimes("count", 100, 100),)
+    assert scene.numbers.times() == (NumberTimes("count", 100, 100, rests=True),)
     assert scene.numbers.behind([FollowedTime("count", 90)]) == [("count", 1, 90)]
 
 
@@ -90,7 +94,7 @@ def test_where_no_number_has_records_the_greatest_time_is_told_and_those_behind_
     scene.look(5, 1)
     scene.clock.advance(IDLE_SECONDS * 1_000)
     scene.look(5, 1)
-    assert scene.numbers.times() == (NumberTimes("count", None, 100),)
+    assert scene.numbers.times() == (NumberTimes("count", None, 100, rests=True, resting=50),)
     assert scene.numbers.behind([FollowedTime("count", 70)]) == [("count", 1, 70)]
 
 
@@ -100,7 +104,7 @@ def test_a_number_of_several_splits_is_idle_when_all_of_them_are(last: tuple[int
 
     def look(first: int, other: int) -> None:
         held = [SplitPosition("in[1]", 1, first, "in"), SplitPosition("more[1]", 1, other, "in")]
-        scene.numbers.look(held, held, {})
+        scene.numbers.look(Reading(held, held, {}, {}, ()))
 
     look(1, 1)
     scene.clock.advance(IDLE_SECONDS * 1_000)

@@ -14,6 +14,7 @@ from twopc.arrow import to_column
 from twopc.clock import SystemClock
 from twopc.graph import FAIL
 from twopc.operators import Map, MapBatches, SinkOutput, Step
+from twopc.operators.time_bound import unbounded
 from twopc.protocol.ids import SubtaskIndex
 from twopc.record import Batch, RecordError
 from twopc.runtime.batch_size import MOST, MOST_PACKED, BatchSize
@@ -22,6 +23,7 @@ from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import MemoryLink
 from twopc.runtime.outputs import Outputs, fail
 from twopc.runtime.record_errors import RecordErrors
+from twopc.runtime.repartition_times import RepartitionTimes
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
 from twopc.state.keyed import KeyedState
@@ -62,9 +64,11 @@ class Untimed(BatchSize):
 def asked_for(step: Step, folder: Path) -> int:
     """Return how many records are asked for at once, in the end, of a job of this one step."""
     backend, reader = MemoryBackend(), PackedReader()
+    state = KeyedState(backend)
+    dataflow = row([step], state)
     parts = SubtaskDependencies(
         inputs=Inputs({"in": reader}),
-        dataflow=row([step], KeyedState(backend)),
+        dataflow=dataflow,
         outputs=Writing([]),
         record_errors=RecordErrors("job", {"in": FAIL}, {}),
         store=SubtaskStore(SubtaskIndex(0), backend, FakeStorage(), folder, 0),
@@ -73,6 +77,7 @@ def asked_for(step: Step, folder: Path) -> int:
         snapshot_executor=AtOnce(),
         store_executor=AtOnce(),
         commit_executor=AtOnce(),
+        repartition_times=RepartitionTimes({}, {}, dataflow.marks, state, unbounded),
     )
     size = Untimed.within(1, None)
     subtask = Subtask(SubtaskIndex(0), parts, follower=None, silence_limit_seconds=60, batch_size=size)

@@ -12,6 +12,7 @@ from functools import partial
 
 from tests.simulation.broker_model import BrokerModel, GroupOffsets
 from tests.simulation.job import INPUTS, KAFKA_TOPICS, OWN, lanes_of, topics_of
+from tests.simulation.own_text import mark_of, plain_text
 from tests.simulation.partition_log import PartitionLog
 from tests.simulation.transaction_coordinator import Producer, TransactionalId
 from tests.simulation.transaction_tables import Code
@@ -99,9 +100,13 @@ class SimBroker:
         number = (lane + 1) % len(self.lanes) if topic == KAFKA_TOPICS[OWN] else lane
         return self.topics.index(topic) * len(self.lanes) + number
 
+    def index_of(self, partition: TopicPartition) -> int:
+        """Return which of the model's partitions a partition of an output topic is."""
+        return self.topics.index(partition.topic) * len(self.lanes) + partition.partition
+
     def partition_log(self, partition: TopicPartition) -> PartitionLog:
         """Return the log of a partition of an output topic."""
-        return self._model.logs[self.topics.index(partition.topic) * len(self.lanes) + partition.partition]
+        return self._model.logs[self.index_of(partition)]
 
     def output_partition(self, log: int) -> TopicPartition:
         """Return which output partition one of the model's is."""
@@ -194,7 +199,9 @@ class SimBroker:
         return [name for name, held in self.ids.items() if held.state in _OPEN]
 
     def read_committed(self, topic: str, lane: int) -> list[str]:
-        return self._model.logs[self.log_of(topic, lane)].read(committed=True)
+        """Return the records for a lane, without marks of time."""
+        values = self._model.logs[self.log_of(topic, lane)].read(committed=True)
+        return [plain_text(value) for value in values if mark_of(value) is None]
 
     def _now(self) -> int:
         return EPOCH_MS + self.world.now_ms

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import twopc.operators.windows
 from tests.simulation.mutants import Mutant, instead
 from tests.simulation.mutants_of_records import pop_for_now
 from twopc.operators.aligned_windows import AlignedWindows
 from twopc.operators.key_timers import KeyTimers
+from twopc.operators.marked_times import MarkedTimes
 from twopc.operators.process import ProcessOperator
 from twopc.operators.session_windows import SessionWindows
 from twopc.operators.sliding_windows import SlidingWindows
@@ -19,13 +21,19 @@ from twopc.operators.timed_operators import TimedOperators
 from twopc.operators.window_kind import REMEMBERED, Change
 from twopc.operators.windows import WindowOperator
 from twopc.protocol.subtask_state import SubtaskState
+from twopc.runtime.repartition_times import RepartitionTimes
 from twopc.runtime.subtask import Subtask
 
 _on, _step, _drain = SubtaskState.on, Subtask.step, Subtask._drain
 _pop, _write_back, _put_out = TimeQueue.pop, TimeQueue.write_back, WindowOperator._put_out
 _advance, _pass_time, _numbered = WindowOperator._advance, ProcessOperator.pass_time, TimedOperators.drain
 _aligned, _session, _built = AlignedWindows.change, SessionWindows.change, AlignedWindows.__init__
-_slid = SlidingWindows.change
+_slid, _one = SlidingWindows.change, ProcessOperator._one
+
+
+def _moved_by_records(operator: Any, *of: Any) -> Any:
+    operator._by_marks = False
+    return _one(operator, *of)
 
 
 def _at_every_end(state: Any, message: Any) -> Any:
@@ -305,6 +313,30 @@ MUTANTS_OF_TIME = (
         "no window begins behind a record that drops out of one",
         instead(SlidingWindows, "change", _begin_none_behind),
         timed("sliding", drained=False),
+        100,
+    ),
+    Mutant(
+        "records move time behind a topic of the job's own",
+        instead(ProcessOperator, "_one", _moved_by_records),
+        timed("sliding", drained=False, sinks=("out", "own")),
+        100,
+    ),
+    Mutant(
+        "a record that is late where it comes from does not say so behind that",
+        instead(twopc.operators.windows, "own_time", lambda row: None),
+        timed("timers", drained=False, sinks=("out", "own")),
+        100,
+    ),
+    Mutant(
+        "the time of a mark is not in the snapshot",
+        instead(MarkedTimes, "write_back", lambda marks: None),
+        timed("hopping", drained=False, sinks=("out", "own")),
+        100,
+    ),
+    Mutant(
+        "the time of what goes to a topic of the job's own is not in the snapshot",
+        instead(RepartitionTimes, "write_back", lambda times: None),
+        timed("hopping", drained=False, sinks=("out", "own")),
         100,
     ),
     Mutant("timers fire the last one first", instead(TimeQueue, "pop", _pop_last), timed("timers", drained=False), 100),

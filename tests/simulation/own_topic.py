@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tests.simulation.broker import SimBroker
 from tests.simulation.job import KAFKA_TOPICS, KEYS, OWN
 from tests.simulation.kafka_clients import identity_of
+from tests.simulation.own_text import mark_of, plain_text, told_time
 from tests.simulation.source import AT_ONCE, LOOKS_AGAIN_MS, SimGroup, SimRow, SplitReader
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import Unavailable
@@ -22,6 +24,7 @@ from twopc.protocol.facts import SplitPosition
 from twopc.protocol.ids import AttemptId
 from twopc.record import Batch
 from twopc.source import Follower, Source, SourcePlanner, Split
+from twopc.time_marks import HEADER, as_read
 
 TOPIC = KAFKA_TOPICS[OWN]
 
@@ -32,11 +35,19 @@ class OwnRow(SimRow):
 
     text: str
 
-    def key(self) -> bytes:
-        return b"k%d" % (int(self.text.split(":")[1]) % KEYS)
+    def key(self) -> bytes | None:
+        return None if self._mark is not None else b"k%d" % (int(self.text.split(":")[1]) % KEYS)
 
-    def value(self) -> str:
-        return self.text
+    def value(self) -> str | None:
+        return None if self._mark is not None else plain_text(self.text)
+
+    def headers(self) -> Any:
+        told = told_time(self.text) if self._mark is None else self._mark
+        return None if told is None else [(HEADER, b"%d" % told)]
+
+    @property
+    def _mark(self) -> int | None:
+        return mark_of(self.text)
 
 
 class OwnReader(SplitReader):
@@ -60,7 +71,11 @@ class OwnReader(SplitReader):
         taken = found[: min(most, AT_ONCE if self._world.calm else self._world.between(1, 3))]
         self._next[partition] = end if len(taken) == len(found) else taken[-1][0] + 1
         rows = [OwnRow(partition, at, value) for at, value in taken]
-        return Batch(rows, [row.value() for row in rows])
+        return as_read(Batch(rows, [row.value() for row in rows], [row.key() for row in rows]))
+
+    def caught_up(self) -> frozenset[str]:
+        logs = {each: self._broker.partition_log(each) for each in self._next}
+        return frozenset(str(each) for each, log in logs.items() if self._next[each] >= log.last_stable_offset)
 
     @property
     def arrives_in(self) -> int | None:
@@ -84,6 +99,7 @@ class OwnSource(Source, SourcePlanner):
     """The topic that the sink `own` writes to, from its first record."""
 
     inputs = (TOPIC,)
+    has_marks = True
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker

@@ -12,13 +12,15 @@ from typing import Any
 
 from tests.simulation.broker import SimBroker
 from tests.simulation.global_commits import GlobalTable, SimGlobalCommitter
-from tests.simulation.job import KAFKA_TOPICS, PREFIXES, lane_of
+from tests.simulation.job import KAFKA_TOPICS, OWN, PREFIXES, lane_of
 from tests.simulation.kafka_clients import CLUSTER, SimControlClient, SimProducer, SimTrackedProducer, identity_of
+from tests.simulation.own_text import mark_text, own_text
 from tests.simulation.process import Crashed, Lane
 from tests.simulation.world import World
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.kafka.output.writer_config import WriterConfig
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topics.known_topics import KnownTopic
 from twopc.kafka.topics.topic_identity import TopicIdentity
 from twopc.kafka.transactions.committable import PreparedTransaction
@@ -32,6 +34,7 @@ from twopc.protocol.ids import CheckpointId
 from twopc.protocol.messages import Complete
 from twopc.record import Batch
 from twopc.sink import Committer, PreCommit, Settled, SharedTransaction, Sink
+from twopc.stand_ins import PassedTime
 
 KEEPER_MS = 20
 SETTLE_BUDGET_SECONDS = 5.0
@@ -113,9 +116,14 @@ class _Output:
         """Nothing has to be learned of a topic."""
 
     def write(self, producer: SimTrackedProducer, batch: Batch) -> int:
-        for value in batch.values:
-            producer.topics.add(self._topic)
-            producer.client.produce(self._broker.log_of(self._topic, lane_of(value)), value)
+        producer.topics.add(self._topic)
+        for row, value, headers in zip(batch.rows, batch.values, batch.headers, strict=True):
+            if isinstance(row, PassedTime):
+                partition = TopicPartition(self._topic, row.number)
+                producer.client.produce(self._broker.index_of(partition), mark_text(headers))
+            else:
+                text = value if self._topic != KAFKA_TOPICS[OWN] else own_text(value, headers)
+                producer.client.produce(self._broker.log_of(self._topic, lane_of(value)), text)
         return len(batch)
 
 

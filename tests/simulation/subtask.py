@@ -30,7 +30,8 @@ from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
 from twopc.operators import Dataflow, KeyedStateStore
 from twopc.operators.broadcast import BroadcastTable, broadcast_tables, feeding_broadcasts
-from twopc.operators.dataflow import OnError
+from twopc.operators.sink_output import OnError
+from twopc.operators.time_bound import unbounded
 from twopc.partition_groups import owned
 from twopc.protocol.messages import Failed
 from twopc.runtime.batch_size import BatchSize
@@ -40,6 +41,7 @@ from twopc.runtime.event_time_order import orders_of
 from twopc.runtime.inputs import Inputs
 from twopc.runtime.outputs import Outputs
 from twopc.runtime.record_errors import RecordErrors
+from twopc.runtime.repartition_times import RepartitionTimes
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
@@ -177,7 +179,8 @@ class SimSubtask:
         }
         self._readers = readers
         idle, clock = idle_seconds(world.faults), SimClock(world, self.process)
-        dataflow = self._dataflow(KeyedState(backend), record_errors.refuse, numbers, tables)
+        state = KeyedState(backend)
+        dataflow = self._dataflow(state, record_errors.refuse, numbers, tables)
         parts = SubtaskDependencies(
             inputs=Inputs(
                 readers,
@@ -199,6 +202,7 @@ class SimSubtask:
             snapshot_executor=AtOnce(),
             store_executor=SimExecutor(world, self._store, self._woken),
             commit_executor=SimExecutor(world, self._commits, self._woken),
+            repartition_times=RepartitionTimes.of(definition, dataflow.marks, state, unbounded),
             broadcasts=broadcasts,
         )
         self._subtask = Subtask(

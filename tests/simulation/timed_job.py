@@ -32,7 +32,7 @@ GRACE_MS = {"tumbling": 10, "hopping": 10, "session": 30, "sliding": 15}
 WAIT_MS, AT_ONCE_MS, CHAIN_MS, TTL_MS = 25, 5, 20, 45
 FIRST_MS = 1_000
 
-BEHIND = {"tumbling": "timers", "hopping": "session", "session": "tumbling", "timers": "hopping", "sliding": "timers"}
+BEHIND = {"tumbling": "sliding", "hopping": "session", "session": "tumbling", "timers": "hopping", "sliding": "timers"}
 """What the second operator is behind each."""
 
 

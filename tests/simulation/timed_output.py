@@ -27,17 +27,27 @@ from tests.simulation.timed_job import (
 
 
 class Came(NamedTuple):
-    """A record came."""
+    """A record came; `told` is the time that it tells itself, where marks move time."""
 
     key: bytes
     value: str
+    told: int | None = None
+
+
+class Marked(NamedTuple):
+    """A mark tells this time."""
+
+    time: int
 
 
 class Drained(NamedTuple):
     """Time passed, until nothing waited for it."""
 
 
-Event = Came | Drained
+Event = Came | Drained | Marked
+
+NEVER = -(2**63)
+"""Before any time."""
 
 
 @dataclass(slots=True)
@@ -47,14 +57,18 @@ class Operated(ABC):
     number: int
     now: int | None = None
     lines: list[str] = field(default_factory=list)
+    by_marks: bool = False
 
     def after(self, events: Sequence[Event]) -> Operated:
         """Take these in, one after the other."""
         for event in events:
-            if isinstance(event, Came):
-                self.came(event)
-            else:
-                self.drained()
+            match event:
+                case Came():
+                    self.came(event)
+                case Drained():
+                    self.drained()
+                case Marked():
+                    self.passed(event.time)
         return self
 
     def tell(self, key: bytes, at: int, stream: str, what: str) -> None:
@@ -65,10 +79,22 @@ class Operated(ABC):
         self.now = to if self.now is None else max(self.now, to)
         return self.now
 
+    def moved_by(self, record: Came, at: int) -> tuple[int, int]:
+        """Return the stream time at which a record is seen, and that by which it may be late."""
+        if not self.by_marks:
+            now = self.moved(at)
+            return now, now
+        now = NEVER if self.now is None else self.now
+        return now, max(now, NEVER if record.told is None else record.told)
+
     @property
     def told_up_to(self) -> int | None:
         """Up to which time windows are told; None where there are none."""
         return None
+
+    @abstractmethod
+    def passed(self, to: int) -> None:
+        """Time has passed to there without a record."""
 
     @abstractmethod
     def came(self, record: Came) -> None: ...
@@ -100,16 +126,20 @@ class Windowed(Operated):
         return None if self.now is None else self.now - GRACE_MS[self.kind]
 
     def came(self, record: Came) -> None:
-        key, value = record
+        key, value, _ = record
         at = timestamp(value)
-        now = self.moved(at)
+        now, late_by = self.moved_by(record, at)
         self._close(now)
         windows = self.open.setdefault(key, {})
-        changed = self._session(key, at, now, value) if self.kind == "session" else self._in(windows, at, now, value)
+        is_session = self.kind == "session"
+        changed = self._session(key, at, late_by, value) if is_session else self._in(windows, at, late_by, value)
         for start in sorted(changed):
             self.tell(key, at, "current", self._shown(start, *windows[start]))
         if not changed:
             self.tell(key, at, "late", value)
+
+    def passed(self, to: int) -> None:
+        self._close(self.moved(to))
 
     def drained(self) -> None:
         closing = [self._closes(start, last) for each in self.open.values() for start, (last, _) in each.items()]
@@ -211,14 +241,15 @@ class Reminded(Operated):
     timers: set[tuple[int, bytes]] = field(default_factory=set)
 
     def came(self, record: Came) -> None:
-        key, value = record
+        key, value, _ = record
         at = timestamp(value)
-        now = self.moved(at)
+        now, _ = self.moved_by(record, at)
+        seen_at = max(now, at)
         self._fire(now)
         self.seen[key] = seen = self.seen.get(key, 0) + 1
         remembered, written = self.last.get(key, (None, 0))
-        before = None if written + TTL_MS <= now else remembered
-        self.last[key] = at + WAIT_MS, now
+        before = None if written + TTL_MS <= seen_at else remembered
+        self.last[key] = at + WAIT_MS, seen_at
         if seen % 3 == 0 and before is not None:
             self.timers.discard((before, key))
         self.timers.add((at + WAIT_MS, key))
@@ -228,11 +259,14 @@ class Reminded(Operated):
         self._fire(now)
         self._expire(now)
 
+    def passed(self, to: int) -> None:
+        now = self.moved(to)
+        self._fire(now)
+        self._expire(now)
+
     def drained(self) -> None:
         if self.timers:
-            now = self.moved(max(self.timers)[0])
-            self._fire(now)
-            self._expire(now)
+            self.passed(max(self.timers)[0])
 
     def states(self) -> dict[tuple[str, bytes], Any]:
         named = (("seen", self.seen), ("fired", self.fired), ("last", self.last))

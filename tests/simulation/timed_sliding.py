@@ -39,10 +39,11 @@ class Slid(Operated):
         return None if self.now is None else self.now - GRACE_MS["sliding"]
 
     def came(self, record: Came) -> None:
-        key, value = record
+        key, value, _ = record
         at = timestamp(value)
-        self._pass(at)
-        now = self.moved(at)
+        if not self.by_marks:
+            self.passed(at)
+        _, now = self.moved_by(record, at)
         if at + _OPEN_MS <= now:
             self.tell(key, at, "late", value)
             return
@@ -54,7 +55,7 @@ class Slid(Operated):
 
     def drained(self) -> None:
         if waiting := [self._gone(key) for key in self._waiting()]:
-            self._pass(max(waiting))
+            self.passed(max(waiting))
 
     def states(self) -> dict[tuple[str, bytes], Any]:
         return {
@@ -71,8 +72,7 @@ class Slid(Operated):
         behind = self.now is None or all(self.now < at for times in entries.values() for at in times)
         return behind and all(min(entries.get(key, {over + 1})) <= over for key, over in first.items())
 
-    def _pass(self, to: int) -> None:
-        """Let time reach this, and tell the windows that are over then."""
+    def passed(self, to: int) -> None:
         windows = [(start, key, held) for key in list(self.taken) for start, held in self._open(key).items()]
         now = self.moved(to)
         for start, key, held in sorted(windows):

@@ -16,10 +16,11 @@ from typing import Any
 
 import orjson
 
-from tests.simulation.job import INPUTS, KAFKA_TOPICS, KEYS, OWN
+from tests.simulation.job import INPUTS, KAFKA_TOPICS, KEYS, OWN, OWN_SOURCE
+from tests.simulation.own_text import mark_of, plain_text, told_time
 from tests.simulation.run import Simulation
-from tests.simulation.timed_job import AGAIN, TIMED, TTL_MS, by_stream, kinds_of
-from tests.simulation.timed_output import Came, Drained, Event, Operated, Reminded, Windowed
+from tests.simulation.timed_job import AGAIN, TIMED, TTL_MS, by_stream, kinds_of, timestamp
+from tests.simulation.timed_output import Came, Drained, Event, Marked, Operated, Reminded, Windowed
 from tests.simulation.timed_sliding import Slid
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.state.layout import StateName
@@ -87,8 +88,23 @@ def judge_timed_states(run: Simulation, stored: Iterable[tuple[StateName, int, b
         explanations = _explanations(run, name, number)
         if not any(found.is_of(each) for each in explanations):
             run.world.violated("the last checkpoint's state is wrong", f"{name} {number}: {found} of {explanations}")
+    for number in range(len(run.broker.lanes)) if OWN in run.world.faults.sinks else ():
+        for name, time in ((OWN, _sent_up_to(run, number)), (OWN_SOURCE, _marked_up_to(run, number))):
+            if (found := held.pop((name, number), HeldState())) != HeldState(now=time):
+                run.world.violated("the last checkpoint's state is wrong", f"{name} {number}: {found}, not {time}")
     if held:
         run.world.violated("the last checkpoint's state is wrong", f"nobody's: {held}")
+
+
+def _sent_up_to(run: Simulation, number: int) -> int | None:
+    """Return the time of what was written to the job's own topic from a number."""
+    return max(map(timestamp, run.broker.read_committed(KAFKA_TOPICS[OWN], number)), default=None)
+
+
+def _marked_up_to(run: Simulation, number: int) -> int | None:
+    """Return the time of the last mark in a partition of it."""
+    log = run.broker.partition_log(TopicPartition(KAFKA_TOPICS[OWN], number)).committed()
+    return max((time for _, value in log if (time := mark_of(value)) is not None), default=None)
 
 
 def _operators(run: Simulation) -> list[tuple[str, int]]:
@@ -141,17 +157,18 @@ def _possible(run: Simulation, name: str, number: int) -> Iterator[Operated]:
 
 def _begun(kind: str, name: str, number: int) -> Operated:
     """Return an operator of this kind and name, with nothing under this number yet."""
+    by_marks = name == AGAIN
     match kind:
         case "timers":
-            return Reminded(number)
+            return Reminded(number, by_marks=by_marks)
         case "sliding":
-            return Slid(number, name=name)
+            return Slid(number, by_marks=by_marks, name=name)
         case _:
-            return Windowed(number, kind=kind, name=name)
+            return Windowed(number, by_marks=by_marks, kind=kind, name=name)
 
 
-def _records(run: Simulation, name: str, number: int) -> tuple[list[Came], Counter[int]]:
-    """Return the records of an operator, and behind how many of them how many attempts may have let time pass."""
+def _records(run: Simulation, name: str, number: int) -> tuple[list[Came | Marked], Counter[int]]:
+    """Return what comes to an operator, and behind how many of that how many attempts may have let time pass."""
     topic = INPUTS["in"] if name == TIMED else KAFKA_TOPICS[OWN]
     partition = TopicPartition(topic, number)
     stops = [
@@ -163,8 +180,13 @@ def _records(run: Simulation, name: str, number: int) -> tuple[list[Came], Count
         values = [(at, f"{number}:{at}") for at in range(run.broker.lanes[partition])]
     else:
         values = run.broker.partition_log(partition).committed()
-    records = [Came(b"k%d" % (int(value.split(":")[1]) % KEYS), value) for _, value in values]
-    return records, Counter(sum(at < stop for at, _ in values) for stop in stops)
+    return [_came(value) for _, value in values], Counter(sum(at < stop for at, _ in values) for stop in stops)
+
+
+def _came(value: str) -> Came | Marked:
+    if (time := mark_of(value)) is not None:
+        return Marked(time)
+    return Came(b"k%d" % (int(value.split(":")[1]) % KEYS), plain_text(value), told_time(value))
 
 
 def _held(

@@ -15,8 +15,8 @@ from tests.operators.kit import Node, put_through
 from twopc import Json
 from twopc.operators import Dataflow, JoinTable, KeepTable
 from twopc.operators.as_of_join import join_as_of
-from twopc.operators.dataflow import OnError, fail
 from twopc.operators.how import HowBoth
+from twopc.operators.sink_output import OnError, fail
 from twopc.operators.stream_join_step import JoinStreams
 from twopc.operators.table_join import join_tables
 from twopc.testing.rows import InputRow, batch_of

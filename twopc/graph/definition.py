@@ -14,10 +14,10 @@ from twopc.job_connectors import JobSink, JobSource
 from twopc.operators.broadcast import feeding_broadcasts
 from twopc.operators.step import Step
 from twopc.port import Port
-from twopc.serde import Serde
+from twopc.serde import Json, Serde
 from twopc.sink import Sink
 from twopc.source import Source
-from twopc.state.layout import StateName
+from twopc.state.layout import STREAM_TIME, StateName
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,16 @@ class JobDefinition:
         return found
 
     @property
+    def marked_sinks(self) -> dict[str, str]:
+        """The source behind each sink that writes to a topic of the job's own, where event time goes through that."""
+        timed = self.timed_inputs
+        return {
+            operator.behind: operator.id
+            for operator in self.operators
+            if operator.behind in timed and isinstance(operator.operation, Source) and operator.operation.has_marks
+        }
+
+    @property
     def stages(self) -> dict[str, int]:
         """The stage of each source: 0, or one more than those whose records come to the sink that it is behind."""
         stages: dict[str, int] = {}
@@ -139,7 +149,10 @@ class JobDefinition:
     @property
     def state_serdes(self) -> dict[StateName, Serde]:
         """The serde of each state by key."""
-        return {StateName(key, name): serde for key, step in self.steps.items() for name, serde in step.states.items()}
+        marked = self.marked_sinks
+        times: dict[StateName, Serde] = {StateName(key, STREAM_TIME): Json() for key in (*marked, *marked.values())}
+        steps = self.steps.items()
+        return {StateName(key, name): serde for key, step in steps for name, serde in step.states.items()} | times
 
     def replaced(self, parts: Mapping[str, Source | Step | Sink], name: str | None = None) -> JobDefinition:
         """Return the job in which these operators do something else; their ids and places are the same."""

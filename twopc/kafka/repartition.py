@@ -30,11 +30,13 @@ from twopc.kafka.topics.partitioner import AS_WRITTEN_ELSEWHERE
 from twopc.kafka.topics.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.topics.topic_limits import CLEANUP
 from twopc.protocol.facts import SplitPosition
+from twopc.record import Batch
 from twopc.repartition import Repartition, RepartitionConnectors
 from twopc.serde import Json, Serde
 from twopc.sink import Sink
 from twopc.source import Source
 from twopc.state.key_form import MARK, key_bytes
+from twopc.time_marks import as_read
 
 BY_MURMUR2 = ("murmur2", "murmur2_random")
 
@@ -149,6 +151,10 @@ class RepartitionReader(KafkaReader):
     each partition has with what is open, which comes to an end too.
     """
 
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        batch = super().poll(timeout, most)
+        return None if batch is None else as_read(batch)
+
     def _ends(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Position]:
         client = self._client
         assert client is not None, "a reader of a job's own topic has its subtask's client"
@@ -159,6 +165,7 @@ class RepartitionSource(KafkaSource):
     """Reads the topic, from where the group stands or the first record; the partitions are those that it has."""
 
     reader = RepartitionReader
+    has_marks = True
 
     def forget(self, context: JobContext, kept: Sequence[SplitPosition]) -> None:
         oldest: dict[TopicPartition, PartitionPosition] = {}

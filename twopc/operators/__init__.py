@@ -3,11 +3,12 @@
 from twopc.operators.async_step import MapAsync, MapAsyncRecords
 from twopc.operators.batch_step import MapBatches
 from twopc.operators.broadcast import JoinBroadcast, KeepBroadcast
-from twopc.operators.dataflow import Dataflow, SinkOutput
+from twopc.operators.dataflow import Dataflow
 from twopc.operators.keyed import StatefulMap
 from twopc.operators.meeting import Order
 from twopc.operators.process_step import Process
 from twopc.operators.records import FilterRecords, FlatMapRecords, KeyByRecords, MapRecords, PeekRecords, Print
+from twopc.operators.sink_output import SinkOutput
 from twopc.operators.step import Step
 from twopc.operators.table import JoinTable, KeepTable
 from twopc.operators.turn import Turn

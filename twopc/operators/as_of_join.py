@@ -42,9 +42,11 @@ class AsOfJoin(SidedProcessor):
         self.keep_ms, self.grace_ms = keep_ms, grace_ms
 
     def process(self, record: Record, context: Context) -> list[Record] | None:
-        is_version, at, now = next(self.are_right), context.timestamp, context.stream_time
-        if at is None or now is None:
+        is_version, at = next(self.are_right), context.timestamp
+        if at is None:
             raise ValueError("the record has no timestamp, and a join as of a time needs one (timestamp= of a source)")
+        # Behind a key_by there is no stream time before the first mark.
+        now = at if context.stream_time is None else context.stream_time
         if is_version:
             self.versions.add(Version(at, record.value))
             self.versions.forget(now - self.keep_ms)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -27,9 +27,11 @@ from twopc.column import ColumnLoop, Over, named, span
 from twopc.column_rows import places_of
 from twopc.operators.broadcast import BroadcastTable
 from twopc.operators.instance import Instance, OperatorContext
+from twopc.operators.marked_times import MarkedTimes
 from twopc.operators.meeting import Order, in_order, order_of
-from twopc.operators.node import Node, sources_before
+from twopc.operators.node import Node, sources_before, sources_with_marks
 from twopc.operators.result import Result, Work
+from twopc.operators.sink_output import OnError, SinkOutput, fail
 from twopc.operators.step import Step
 from twopc.operators.stop import Stop, trunk
 from twopc.operators.time_bound import Latest, unbounded
@@ -40,23 +42,7 @@ from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.port import Port
 from twopc.record import Batch, ErrorStage, RecordError, Row
 from twopc.state.layout import StateName
-
-
-@dataclass(frozen=True, slots=True)
-class SinkOutput:
-    """The records that come out of the graph at one sink."""
-
-    sink: str
-    batch: Batch
-
-
-OnError = Callable[[str, RecordError], Iterable[SinkOutput]]
-"""Returns what is written instead of a record of a source that went wrong. Raises what ends the attempt."""
-
-
-def fail(source: str, error: RecordError) -> Iterable[SinkOutput]:
-    """End the attempt at the first record that goes wrong."""
-    raise error.named()
+from twopc.time_marks import time_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +82,8 @@ class Dataflow:
             closing.pop_all()
         origins = {key: sources_before(nodes, key) for key in self._instances}
         self.timed = TimedOperators(self._instances, origins, numbers)
+        self.marks = MarkedTimes(sources_with_marks(nodes), self.timed, store)
+        self.mark: Row | None = None
         self._wiring = Wiring(nodes, self._instances)
         self._cuttable = {source: frozenset(trunk(starts)) for source, starts in self._wiring.starts.items()}
         self._loop = ColumnLoop()
@@ -151,7 +139,12 @@ class Dataflow:
             return self._advance_several(self._turn, self._turn.order), self._outputs
         first = self._waiting.pop()
         waited = len(self._waiting)
-        if first.error is not None:
+        if first.error is not None and (time := time_of(first.error)) is not None:
+            self.mark = first.error.row
+            reached = self.marks.reach(first.source, self.mark.partition() or 0, time)
+            self._take_passed(self.timed.follow(reached))
+            self._source = first.source
+        elif first.error is not None:
             self._refuse(first.error)
         else:
             self._follow(first.stops, first.batch, self._cuttable[self._source])
@@ -278,6 +271,7 @@ class Dataflow:
         assert not self._failed, "a batch failed half-way, so the states of this attempt are of no use"
         for instance in self._instances.values():
             instance.write_back()
+        self.marks.write_back()
 
     @property
     def concurrency(self) -> int:
@@ -290,9 +284,12 @@ class Dataflow:
         steps: dict[str, Step] = {node.id: node.operation for node in nodes if isinstance(node.operation, Step)}
         sharers = sum(StateName(key, name).is_declared for key, step in steps.items() for name in step.states)
         used = {Port.parse(before) for node in nodes for before in node.inputs}
+        marked = sources_with_marks(nodes)
         for key, step in steps.items():
             outputs = {port.output for port in used if port.operator == key}
-            found = OperatorContext(key, store, sharers, outputs, latest, tables, self._instances)
+            before = sources_before(nodes, key)
+            by_marks = bool(before) and before <= marked
+            found = OperatorContext(key, store, sharers, outputs, latest, tables, self._instances, by_marks)
             self._instances[key] = step.open(found)
 
     def close(self) -> None:
@@ -303,6 +300,10 @@ class Dataflow:
     def _let_pass(self, passed: Passed) -> list[SinkOutput]:
         assert not self.waits, "what waits would come behind its time"
         self._turn, self._outputs = None, []
+        self._take_passed(passed)
+        return self._outputs
+
+    def _take_passed(self, passed: Passed) -> None:
         for key, result in passed:
             stop, self._source = self._wiring.places[key], min(self.timed.sources[key])
             for error in result.lost:
@@ -311,7 +312,6 @@ class Dataflow:
             for behind in stop.following:
                 self._follow((behind,), result.batch, frozenset())
             self._meet(())
-        return self._outputs
 
     def _follow_sides(self, stop: Stop) -> None:
         for name, side in stop.sides.items():

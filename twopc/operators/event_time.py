@@ -1,7 +1,7 @@
 """What operators have alike that take records one by one in event time, and have something due by partition number.
 
-- Under one partition number records are seen in order. Each moves the stream time to its timestamp if that is greater;
-  what is due by then goes before it is counted, in time order.
+- Under one partition number records are seen in order. Each moves the stream time to its timestamp if that is greater,
+  but behind topics of the job's own: there marks alone do. What is due by then goes before it counts, in time order.
 - That may be cut, as a loop over records: the record waits then, and the rest goes before it.
 - So outputs and states depend on the records of a partition number alone, not on where batches end.
 """
@@ -12,16 +12,22 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from twopc.clock import LATEST_MS
 from twopc.column import Over
-from twopc.operators.instance import TimedInstance
+from twopc.operators.instance import OperatorContext, TimedInstance
 from twopc.operators.keyed import KeyForms, Run, partition_runs
 from twopc.operators.result import Result
+from twopc.operators.step import Step
 from twopc.operators.stored_numbers import StreamTime
+from twopc.operators.time_bound import too_far_ahead, without_time
 from twopc.operators.time_queue import TimeQueue
 from twopc.operators.write_back_cache import KeyedStateStore, WriteBackCache
-from twopc.record import Batch, Row
+from twopc.record import Batch, RecordFault, Row
 from twopc.stand_ins import PassedTime
 from twopc.state.layout import TIMERS, StateName
+
+NEVER = -(2**63)
+"""Before any time."""
 
 
 class TimedPartition:
@@ -46,8 +52,9 @@ class EventTimeOperator(TimedInstance, Generic[P]):
 
     lasts_ms = 0
 
-    def __init__(self, key_forms: KeyForms, caches: Sequence[WriteBackCache]) -> None:
-        self._key_forms, self._caches = key_forms, caches
+    def __init__(self, step: Step, caches: Sequence[WriteBackCache], context: OperatorContext) -> None:
+        self._operation, self._key_forms, self._caches = step, KeyForms(step), caches
+        self._by_marks = context.by_marks
         self._partitions: dict[int, P] = {}
         self._failed = False
 
@@ -121,6 +128,22 @@ class EventTimeOperator(TimedInstance, Generic[P]):
         self._failed = False
         self._settle()
         return taken, bad_key if taken == len(keys) else cause
+
+    def _time_at(self, time: StreamTime, stamp: int | None, row: Row, latest: int) -> tuple[int, int] | RecordFault:
+        """Return the timestamp of a record, and the stream time at which it is seen; or what is wrong with it."""
+        if stamp is None or stamp > LATEST_MS:
+            return without_time(row, stamp, self._operation)
+        now = NEVER if time.now is None else time.now
+        if stamp <= now:
+            return stamp, now
+        if stamp > latest:
+            return too_far_ahead(row, stamp, latest, self._operation)
+        return stamp, now if self._by_marks else stamp
+
+    def _move(self, time: StreamTime, now: int) -> None:
+        """A record is taken at this time."""
+        if not self._by_marks:
+            time.now = now
 
     def _advance(self, partition: P, to: int) -> None:
         time = partition.time

@@ -116,6 +116,8 @@ class OperatorContext:
     latest: Latest
     tables: Mapping[str, BroadcastTable]
     instances: Mapping[str, Instance]
+    by_marks: bool = False
+    """Whether marks alone move stream time here: all that comes, comes through topics of the job's own."""
 
     def cache(self, state: str, form: HeldForm = AS_STORED) -> WriteBackCache:
         """Return the cache of one of its states."""

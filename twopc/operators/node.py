@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from twopc.operators.step import Step
 from twopc.port import Port
 from twopc.sink import Sink
+from twopc.source import Source
 
 
 class Node(Protocol):
@@ -27,6 +28,11 @@ def sources_before(nodes: Sequence[Node], of: str) -> frozenset[str]:
     """Return the sources from which records come to an operator."""
     wanted = feeding(nodes, (of,))
     return frozenset(node.id for node in nodes if node.id in wanted and not node.inputs)
+
+
+def sources_with_marks(nodes: Sequence[Node]) -> frozenset[str]:
+    """Return the sources in whose records there are marks of time, which alone move it behind them."""
+    return frozenset(node.id for node in nodes if isinstance(node.operation, Source) and node.operation.has_marks)
 
 
 def feeding(nodes: Sequence[Node], some: Iterable[str]) -> frozenset[str]:

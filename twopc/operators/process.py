@@ -75,6 +75,7 @@ class ProcessOperator(TimedInstance):
     def __init__(self, step: Process, context: OperatorContext) -> None:
         self._operator, self._step, self._store = context.operator_id, step, context.store
         self._latest_now, self._latest = context.latest, 0
+        self._by_marks = context.by_marks
         self._checks_keys = step.keeps_key and step.checks_keys
         self._key_forms = KeyForms(step)
         self._call = Call()
@@ -194,15 +195,18 @@ class ProcessOperator(TimedInstance):
         if stamp is not None and (time.now is None or stamp > time.now):
             if stamp > self._latest:
                 return too_far_ahead(row, stamp, self._latest, self._step)
-            time.now = stamp
+            if not self._by_marks:
+                time.now = stamp
         now = time.now
         self._enter(number, partition, now)
+        # Behind a key_by stream time may be far behind the record: what it writes lives on from its own time.
+        seen = now if stamp is None or (now is not None and stamp <= now) else stamp
         context = self._context
         context.topic, context.partition, context.offset = record.topic, record.partition, record.offset
         if timers is not None and now is not None and timers.earliest <= now:
             self._fire(timers, now, row, rows, outputs)
         context.key, context.timestamp, context.headers = record.key, stamp, record.headers
-        call.key = key
+        call.key, call.now = key, seen
         self._timers.enter(timers, key, None)
         self._side_outputs.row = row
         cause = self._called(self.processor.process, record, outputs)

@@ -17,17 +17,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from twopc.clock import LATEST_MS
 from twopc.column import Over
 from twopc.operators.event_time import EventTimeOperator, TimedPartition
 from twopc.operators.instance import OperatorContext
 from twopc.operators.join_side import Held, JoinSide, WaitingRecords
-from twopc.operators.keyed import KeyForms, Run
+from twopc.operators.keyed import Run
 from twopc.operators.result import Result, Work
 from twopc.operators.stream_join_step import SIDES, JoinStreams
-from twopc.operators.time_bound import too_far_ahead, without_time
 from twopc.operators.write_back_cache import KeyedStateStore
-from twopc.record import Batch, ErrorStage, Headers, RecordError, Row
+from twopc.record import Batch, ErrorStage, Headers, RecordError, RecordFault, Row
 from twopc.stand_ins import KeyOnly
 from twopc.state.key_form import legible
 from twopc.state.whole_key import left_out, whole_key
@@ -73,7 +71,7 @@ class StreamJoin(EventTimeOperator[_Partition]):
         self._sides = [
             JoinSide(side, serde, self.lasts_ms, context) for side, serde in zip(SIDES, step.serdes, strict=True)
         ]
-        super().__init__(KeyForms(step), [side.cache for side in self._sides])
+        super().__init__(step, [side.cache for side in self._sides], context)
         self._goes_alone = (step.how != "inner", step.how == "outer")
         self._outputs = _Outputs()
         self._which: Sequence[int] = ()
@@ -112,14 +110,12 @@ class StreamJoin(EventTimeOperator[_Partition]):
         index = begin
         # The forms come first: the other way round one value more would be taken.
         for form, value in zip(forms, rest, strict=False):
-            stamp = stamps[index]
-            if stamp is None or stamp > LATEST_MS:
-                return index - begin, without_time(rows[index], stamp, self._step)
-            if time.now is None or stamp > time.now:
-                if stamp > latest:
-                    return index - begin, too_far_ahead(rows[index], stamp, latest, self._step)
-                time.now = stamp
-            if timers.earliest <= time.now and not self._let_go(partition, time.now, rows[index], rest):
+            seen = self._time_at(time, stamps[index], rows[index], latest)
+            if isinstance(seen, RecordFault):
+                return index - begin, seen
+            stamp, now = seen
+            self._move(time, now)
+            if timers.earliest <= now and not self._let_go(partition, now, rows[index], rest):
                 return index - begin, None
             if value is not None:
                 try:

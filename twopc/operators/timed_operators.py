@@ -45,6 +45,10 @@ class TimedOperators:
         for key, number, to in others:
             yield key, self._operators[key].pass_time(number, to)
 
+    def behind(self, sources: Collection[str]) -> list[str]:
+        """Return the operators behind these sources alone."""
+        return [key for key in self._operators if self.sources[key].issubset(sources)]
+
     def idle_ms(self) -> Mapping[str, int]:
         """For how long a number may have no records before it follows others, of the operators that say so."""
         return {key: idle for key, operator in self._operators.items() if (idle := operator.idle_ms) is not None}
@@ -78,4 +82,4 @@ class TimedOperators:
         return {key: late for key, operator in self._operators.items() if (late := operator.late) is not None}
 
     def _behind(self, sources: Collection[str]) -> list[tuple[str, TimedInstance]]:
-        return [(key, operator) for key, operator in self._operators.items() if self.sources[key].issubset(sources)]
+        return [(key, self._operators[key]) for key in self.behind(sources)]

@@ -18,29 +18,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from twopc.clock import LATEST_MS
 from twopc.column import Over, user_code_error
-from twopc.operators.event_time import EventTimeOperator, TimedPartition
+from twopc.operators.event_time import NEVER, EventTimeOperator, TimedPartition
 from twopc.operators.instance import OperatorContext
-from twopc.operators.keyed import KeyForms, Run
+from twopc.operators.keyed import Run
 from twopc.operators.result import Result, Work
 from twopc.operators.stored_numbers import OpenWindows, ToldTime
-from twopc.operators.time_bound import too_far_ahead, without_time
 from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
 from twopc.operators.window_kinds import kind_of
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore
-from twopc.record import Batch, Row
+from twopc.record import Batch, RecordFault, Row
 from twopc.stand_ins import KeyOnly
 from twopc.state.key_form import legible
 from twopc.state.whole_key import left_out, whole_key
 from twopc.termination import TERMINATION
+from twopc.time_marks import own_time
 from twopc.windows import Window
 
 NOTHING = Batch([], [])
-
-_NEVER = -(2**63)
-"""Before any time."""
 
 
 class _Outputs:
@@ -68,9 +64,9 @@ class _Partition(TimedPartition):
         self._grace_ms = grace_ms
         self.told = ToldTime(operator, number, store)
         self.open = OpenWindows(operator, number, store)
-        if self.time.now is None:
+        if self.time.now is None and self.open.now is None:
             self.open.begin()
-        self.all_told = _NEVER if self.told.now is None else self.told.now + grace_ms
+        self.all_told = NEVER if self.told.now is None else self.told.now + grace_ms
         """The stream time at which, with this grace, all is over that was told before this attempt."""
 
     def write_back(self) -> None:
@@ -88,10 +84,11 @@ class WindowOperator(EventTimeOperator[_Partition]):
         self._latest = context.latest
         self._kind = kind_of(step)
         self._cache = context.cache(step.name, self._kind)
-        super().__init__(KeyForms(step), [self._cache])
+        super().__init__(step, [self._cache], context)
         self._has_current = "current" in context.outputs
         self.late: int = 0
-        self.idle_ms = step.idle_ms
+        # Behind a key_by no partition number has to follow others: marks come to all of them.
+        self.idle_ms = None if context.by_marks else step.idle_ms
         self._outputs: dict[str, Batch] = {}
         self._final = self._current = _Outputs()
         self._late: list[int] = []
@@ -130,20 +127,18 @@ class WindowOperator(EventTimeOperator[_Partition]):
         index = begin
         # The forms come first: the other way round one value more would be taken.
         for form, value in zip(forms, rest, strict=False):
-            stamp = stamps[index]
-            if stamp is None or stamp > LATEST_MS:
-                return index - begin, without_time(rows[index], stamp, self._step)
-            now = stamp if time.now is None or stamp > time.now else time.now
-            if stamp > latest and now == stamp:
-                return index - begin, too_far_ahead(rows[index], stamp, latest, self._step)
+            seen = self._time_at(time, stamps[index], rows[index], latest)
+            if isinstance(seen, RecordFault):
+                return index - begin, seen
+            stamp, now = seen
             try:
-                change = change_of(held.get(form) or {}, stamp, now if now > all_told else all_told, value)
+                change = change_of(held.get(form) or {}, stamp, self._lateness(rows[index], now, all_told), value)
                 left = left_out(batch.keys[index])
             except TERMINATION:
                 raise
             except BaseException as error:  # noqa: BLE001 - it is an error of the record in hand
                 return index - begin, error
-            time.now = now
+            self._move(time, now)
             if timers.earliest <= now and not self._let_go(partition, now, rows[index], rest):
                 return index - begin, None
             if change is None:
@@ -159,6 +154,14 @@ class WindowOperator(EventTimeOperator[_Partition]):
                     self._let_go(partition, now, rows[index], None)
             index += 1
         return index - begin, None
+
+    def _lateness(self, row: Row, now: int, all_told: int) -> int:
+        """Return the time by which a record is late that is seen at this stream time.
+
+        Behind a `key_by` that is not before the time of where it comes from: late there, late here.
+        """
+        own = own_time(row) if self._by_marks else None
+        return max(now, all_told) if own is None else max(now, all_told, own)
 
     def _apply(self, change: Change, windows: Open, partition: _Partition, form: bytes, left: bytes) -> None:
         before = _number(windows)

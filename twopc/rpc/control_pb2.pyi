@@ -45,16 +45,20 @@ class Ack(_message.Message):
     def __init__(self, checkpoint_id: _Optional[int] = ..., snapshot_json: _Optional[bytes] = ..., pause_ms: _Optional[float] = ..., store_ms: _Optional[float] = ..., pre_commit_ms: _Optional[float] = ..., write_ms: _Optional[float] = ..., times: _Optional[_Iterable[_Union[NumberTimes, _Mapping]]] = ...) -> None: ...
 
 class NumberTimes(_message.Message):
-    __slots__ = ("operator", "least", "greatest", "holds")
+    __slots__ = ("operator", "least", "greatest", "holds", "rests", "resting")
     OPERATOR_FIELD_NUMBER: _ClassVar[int]
     LEAST_FIELD_NUMBER: _ClassVar[int]
     GREATEST_FIELD_NUMBER: _ClassVar[int]
     HOLDS_FIELD_NUMBER: _ClassVar[int]
+    RESTS_FIELD_NUMBER: _ClassVar[int]
+    RESTING_FIELD_NUMBER: _ClassVar[int]
     operator: str
     least: int
     greatest: int
     holds: bool
-    def __init__(self, operator: _Optional[str] = ..., least: _Optional[int] = ..., greatest: _Optional[int] = ..., holds: _Optional[bool] = ...) -> None: ...
+    rests: bool
+    resting: int
+    def __init__(self, operator: _Optional[str] = ..., least: _Optional[int] = ..., greatest: _Optional[int] = ..., holds: _Optional[bool] = ..., rests: _Optional[bool] = ..., resting: _Optional[int] = ...) -> None: ...
 
 class FollowedTime(_message.Message):
     __slots__ = ("operator", "time")

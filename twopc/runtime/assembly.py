@@ -28,6 +28,7 @@ from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import Link
 from twopc.runtime.outputs import Outputs
 from twopc.runtime.record_errors import RecordErrors
+from twopc.runtime.repartition_times import RepartitionTimes
 from twopc.runtime.spec import SubtaskSpec
 from twopc.runtime.state import SubtaskStore
 from twopc.runtime.subtask import Subtask
@@ -107,7 +108,8 @@ def assemble(
     fed = feeding_broadcasts(definition.operators)
     operators = [each for each in definition.operators if each.id not in fed]
     latest = ahead_of(around.clock, spec.settings.max_time_ahead_ms)
-    dataflow = Dataflow(operators, KeyedState(backend), record_errors.refuse, numbers, tables, latest)
+    state = KeyedState(backend)
+    dataflow = Dataflow(operators, state, record_errors.refuse, numbers, tables, latest)
     closing.callback(dataflow.close)
     inline_bytes = spec.settings.inline_bytes(spec.parallelism)
     return SubtaskDependencies(
@@ -131,6 +133,7 @@ def assemble(
         snapshot_executor=snapshot_executor,
         store_executor=store_executor,
         commit_executor=commit_executor,
+        repartition_times=RepartitionTimes.of(definition, dataflow.marks, state, latest),
         broadcasts=broadcasts,
     )
 

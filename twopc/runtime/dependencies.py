@@ -12,6 +12,7 @@ from twopc.runtime.inputs import Inputs
 from twopc.runtime.link import Link
 from twopc.runtime.outputs import Outputs
 from twopc.runtime.record_errors import RecordErrors
+from twopc.runtime.repartition_times import RepartitionTimes
 from twopc.runtime.state import SubtaskStore
 
 
@@ -32,4 +33,5 @@ class SubtaskDependencies:
     snapshot_executor: Executor
     store_executor: Executor
     commit_executor: Executor
+    repartition_times: RepartitionTimes
     broadcasts: Broadcasts | None = None

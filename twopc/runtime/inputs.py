@@ -110,6 +110,15 @@ class Inputs:
             for split, lag in reader.split_lags().items()
         }
 
+    def caught_up(self) -> Mapping[str, frozenset[str]]:
+        """The splits of each source of which nothing is left to read just now, of sources that know."""
+        known = {source: reader.caught_up() for source, reader in self._readers.items()}
+        return {source: splits for source, splits in known.items() if splits is not None}
+
+    def over(self) -> frozenset[str]:
+        """The sources of which nothing more will be read or is held."""
+        return frozenset(filter(self._is_done, self._readers))
+
     def bytes_read(self) -> Mapping[str, int]:
         """The bytes of the values that were read of each source; sources that don't count are left out."""
         counts = {source: reader.bytes_read() for source, reader in self._readers.items()}

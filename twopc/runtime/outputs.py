@@ -80,6 +80,11 @@ class Outputs:
             written += self._write_instead(refuse(each))
         return written
 
+    def mark(self, marks: Iterable[SinkOutput]) -> None:
+        """Write marks of time, which count as no records."""
+        for output in marks:
+            self._write[output.sink](output.batch)
+
     def _write_instead(self, outputs: Iterable[SinkOutput]) -> int:
         try:
             return sum(self._write_one(output) for output in outputs)

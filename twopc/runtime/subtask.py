@@ -44,7 +44,7 @@ from twopc.runtime.batch_size import BatchSize
 from twopc.runtime.commit_queue import CommitQueue
 from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.figures import figures_of
-from twopc.runtime.idle_numbers import IdleNumbers
+from twopc.runtime.idle_numbers import IdleNumbers, Reading
 from twopc.runtime.slow_function import SlowFunctionWatch
 from twopc.runtime.snapshot_pipeline import SnapshotOf, SnapshotPipeline
 from twopc.runtime.transaction_ages import TransactionAges
@@ -97,7 +97,7 @@ class Subtask:
         self._counted_at = -FIGURES_SECONDS
         self._ages = TransactionAges()
         self._progress = Progress(0, 0, None, None, ())
-        self._idle = IdleNumbers(deps.dataflow.timed, deps.clock)
+        self._idle = IdleNumbers(deps.dataflow.timed, deps.clock, deps.repartition_times)
         self._times_told: tuple[FollowedTime, ...] = ()
 
     @property
@@ -159,8 +159,7 @@ class Subtask:
         """All of these stages is read: in a drain, write what still waits there for its time. Nothing may follow."""
         if self._state.draining and self._state.reading:
             dataflow = self._deps.dataflow
-            outputs = dataflow.drain(self._deps.inputs.up_to(stages))
-            self._records_out += self._deps.outputs.write(outputs, dataflow.refuse)
+            self._write(dataflow.drain(self._deps.inputs.up_to(stages)))
 
     def _move_batch(self) -> None:
         dataflow = self._deps.dataflow
@@ -172,12 +171,16 @@ class Subtask:
         started = self._deps.clock.monotonic()
         with self._watch.batch():
             count, outputs = dataflow.advance()
-        self._records_out += self._deps.outputs.write(outputs, dataflow.refuse)
+        self._write(outputs)
         seconds = read_seconds + self._deps.clock.monotonic() - started
         self._batch_size.took(count, seconds, _packed_bytes(outputs))
         if self._snapshots.acknowledged:
             reached(CrashPoint.AFTER_NEXT_WRITE, checkpoint=self._snapshots.acknowledged, subtask=self._index)
             self._snapshots.acknowledged = NO_CHECKPOINT
+
+    def _write(self, outputs: Sequence[SinkOutput]) -> None:
+        sent = self._deps.repartition_times.sent(outputs)
+        self._records_out += self._deps.outputs.write(sent, self._deps.dataflow.refuse)
 
     def _read(self) -> float:
         """Put the next batch into the dataflow, if there is one; return how long reading took, waiting left out."""
@@ -221,6 +224,7 @@ class Subtask:
         try:
             positions = self._deps.inputs.positions(self._deps.dataflow.waiting_rows)
             self._deps.inputs.check_input(checkpoint_id)
+            self._deps.outputs.mark(self._deps.repartition_times.new_marks(trigger.times, positions))
             times = self._number_times(positions)
             self._write_back()
             self._pre_commit(checkpoint_id, positions)
@@ -239,7 +243,9 @@ class Subtask:
         if not self._idle.counts:
             return ()
         inputs = self._deps.inputs
-        self._idle.look(inputs.read_positions(), processed, inputs.split_lags())
+        # Of a batch that was cut, what waits is not processed.
+        over = inputs.over() if not self._deps.dataflow.waits else frozenset[str]()
+        self._idle.look(Reading(inputs.read_positions(), processed, inputs.split_lags(), inputs.caught_up(), over))
         return self._idle.times()
 
     def _follow_times(self) -> None:
@@ -248,13 +254,13 @@ class Subtask:
         dataflow, behind = self._deps.dataflow, self._idle.behind(self._times_told)
         self._times_told = ()
         if behind:
-            outputs = dataflow.follow_time(behind)
-            self._records_out += self._deps.outputs.write(outputs, dataflow.refuse)
+            self._write(dataflow.follow_time(behind))
 
     def _write_back(self) -> None:
         """Before the flush of the transaction, because the producer sends by itself meanwhile."""
         try:
             self._deps.dataflow.write_back()
+            self._deps.repartition_times.write_back()
         except OSError as error:
             raise CheckpointDeclined(f"the state could not be written: {error}") from error
 

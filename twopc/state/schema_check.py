@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from twopc.errors import ConfigurationError
 from twopc.state.backend import Family, StateBackend
 from twopc.state.keyed import keyed_states
-from twopc.state.layout import ELEMENTS, EXPIRIES, StateName, state_prefix
+from twopc.state.layout import ELEMENTS, EXPIRIES, STREAM_TIME, StateName, state_prefix
 from twopc.state.serdes import forget_serdes, read_serdes
 
 
@@ -24,8 +24,8 @@ def drop_undeclared(backend: StateBackend, declared: Collection[StateName], drop
     if both := sorted(set(dropped) & operators.union(*map(_names, declared))):
         raise ConfigurationError(f"drop_states names {both[0]!r}, which the job declares: take it out of one of them")
     undeclared = set(read_serdes(backend)).difference(declared)
-    # What is to expire, and which number is next, follows from the states that have it: without one it says nothing.
-    implied = (EXPIRIES, ELEMENTS)
+    # Time, what is to expire, and which number is next belong to states that have it: without one they say nothing.
+    implied = (STREAM_TIME, EXPIRIES, ELEMENTS)
     given_up = {state for state in undeclared if not _names(state).isdisjoint(dropped) or state.name in implied}
     if lost := sorted({_shortest(state, operators) for state in undeclared - given_up}):
         there = ", ".join(repr(str(state)) for state in declared) or "none"

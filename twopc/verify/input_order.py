@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 
 from twopc.clock import SystemClock
 from twopc.kafka.clients.cluster import Cluster
+from twopc.kafka.input.reader import KafkaReader
 from twopc.kafka.input.topic_reader import BATCH, POLL_SECONDS, Ranges, open_reader, read, until_done
 from twopc.kafka.source import KafkaSource
 from twopc.operators import Turn
@@ -22,6 +23,10 @@ def groups_of(paths: Paths, sources: Mapping[str, KafkaSource]) -> list[tuple[st
     met = [tuple(source for source in group if source in sources) for group in paths.meetings]
     together = {source for group in met for source in group}
     return [*filter(None, met), *((source,) for source in sources if source not in together)]
+
+
+def _open(cluster: Cluster, ranges: Ranges, source: KafkaSource) -> KafkaReader:
+    return open_reader(cluster, ranges, key=source.key, value=source.value, kind=source.reader)
 
 
 def read_group(
@@ -38,14 +43,12 @@ def read_group(
     """
     if not any(source in met for met in paths.meetings for source in sources):
         for name, source in sources.items():
-            for batch in read(clusters[name], ranges[name], key=source.key, value=source.value):
+            for batch in read(clusters[name], ranges[name], key=source.key, value=source.value, kind=source.reader):
                 yield Turn.of(name, batch)
         return
     with ExitStack() as opened:
         readers = {
-            name: opened.enter_context(
-                closing(open_reader(clusters[name], ranges[name], key=source.key, value=source.value))
-            )
+            name: opened.enter_context(closing(_open(clusters[name], ranges[name], source)))
             for name, source in sources.items()
         }
         several = {name: sources[name].input_of for name, reader in readers.items() if has_a_number_twice(reader)}

@@ -90,6 +90,7 @@ class Replay:
 
     def make(self, turn: Turn) -> Iterator[ReplayedRecord]:
         """Yield what the job makes of these records; raise UserCodeError where it fails."""
+        self._behind = {}
         self._flow.put(turn.with_headers_read(self._tolerant))
         while self._flow.waits:
             yield from self._made(self._flow.advance()[1])
@@ -135,8 +136,11 @@ class Replay:
     def _place(self, row: Row) -> Place:
         while isinstance(row, KeyOnly):
             row = row.place
-        if isinstance(row, PassedTime):
+        if isinstance(row, PassedTime) and row.number in self._behind:
             return self._behind[row.number]
+        if isinstance(row, PassedTime):
+            assert self._flow.mark is not None, "time passes at a drain, or at a mark"
+            row = self._flow.mark
         pair = (row.topic(), row.partition())
         partition = self._partitions.get(pair)
         if partition is None:

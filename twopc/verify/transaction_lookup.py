@@ -10,6 +10,7 @@ from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.input.topic_reader import Ranges, high_watermarks, read
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.record import Row
+from twopc.time_marks import HEADER, is_mark
 from twopc.verify.compaction_gaps import count_gaps
 from twopc.verify.history import Found, Place
 from twopc.verify.replay import plain_headers
@@ -40,10 +41,11 @@ class TopicLog:
             }
 
     def see(self, ranges: Ranges, lookup: TransactionLookup, *, committed: bool = True) -> Iterator[Found]:
-        """Yield what a reader sees of these ranges, each record with its transaction."""
+        """Yield what a reader sees of these ranges, each record with its transaction; no marks of time."""
         for batch in read(self.cluster, ranges, committed=committed):
             for row in batch.rows:
-                yield with_transaction(row, lookup)
+                if not is_mark(row):
+                    yield with_transaction(row, lookup)
 
     def empty(self, ranges: Ranges) -> dict[TopicPartition, int]:
         """Return at how many offsets of each range nothing stands, neither record nor marker."""
@@ -60,4 +62,6 @@ def with_transaction(row: Row, lookup: TransactionLookup) -> Found:
     offset = row.offset() or 0
     found = lookup.get(partition)
     transaction = None if found is None else found.at(offset)
-    return Found(Place(partition, offset), row.key(), row.value(), plain_headers(row.headers()), transaction)
+    # When a record came is no part of what a job makes of it.
+    headers = tuple(each for each in plain_headers(row.headers()) if each[0] != HEADER)
+    return Found(Place(partition, offset), row.key(), row.value(), headers, transaction)

@@ -82,19 +82,26 @@ def read(
     value: Serde | None = None,
     committed: bool = True,
     stall_seconds: float = STALL_SECONDS,
+    kind: type[KafkaReader] = KafkaReader,
 ) -> Iterator[Batch]:
     """Yield the records of these ranges, decoded, each partition in its order; raise Unavailable if none come."""
-    with closing(open_reader(cluster, ranges, key=key, value=value, committed=committed)) as reader:
+    with closing(open_reader(cluster, ranges, key=key, value=value, committed=committed, kind=kind)) as reader:
         poll = partial(reader.poll, POLL_SECONDS, BATCH)
         yield from until_done(poll, reader.finished, [reader], cluster.servers, stall_seconds)
 
 
 def open_reader(
-    cluster: Cluster, ranges: Ranges, *, key: Serde | None = None, value: Serde | None = None, committed: bool = True
+    cluster: Cluster,
+    ranges: Ranges,
+    *,
+    key: Serde | None = None,
+    value: Serde | None = None,
+    committed: bool = True,
+    kind: type[KafkaReader] = KafkaReader,
 ) -> KafkaReader:
-    """Return a reader of these ranges."""
+    """Return a reader of these ranges, of this kind."""
     splits = [PartitionSplit(partition, "", first, end) for partition, (first, end) in ranges.items()]
-    return KafkaReader(_config(cluster, committed), key or Bytes(), value or Bytes(), splits)
+    return kind(_config(cluster, committed), key or Bytes(), value or Bytes(), splits)
 
 
 def until_done(

@@ -1,8 +1,8 @@
 """Chooses the partition of its topic that a record is written to.
 
 The producer's own choice is that of Java's clients, `murmur2_random` in librdkafka's settings: the murmur2 of the key,
-and any partition for a record without one. Two others are made here, before the producer gets the record: the number of
-the partition that a record was read from, and what a function says.
+and any partition for a record without one. Others are made here, before the producer gets the record: the number of
+the partition that a record was read from, what a function says, and for a mark of time the partition that it is for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from twopc.column_rows import partitions_of as partitions_of_rows
 from twopc.errors import ConfigurationError
 from twopc.kafka.clients.kafka_python import murmur2
 from twopc.record import Batch, ErrorStage, Record, RecordError, RecordFault
+from twopc.stand_ins import PassedTime
 from twopc.termination import TERMINATION
 
 MURMUR2, SOURCE = "murmur2", "source"
@@ -71,6 +72,8 @@ def partitions_of(
 
     Those for which a function names none are put into `errors`, by their index.
     """
+    if isinstance(batch.rows[0], PassedTime):
+        return partitions_of_rows(batch.rows)
     if callable(partitioner):
         return _by_function(partitioner, batch, count, errors)
     match partitioner:

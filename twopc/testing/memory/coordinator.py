@@ -14,8 +14,9 @@ from twopc import events
 from twopc.clock import Clock
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata
+from twopc.protocol.followed_times import FollowedTime, NumberTimes
 from twopc.protocol.ids import NO_CHECKPOINT, AttemptId, SubtaskIndex
-from twopc.protocol.messages import ToCoordinator, ToSubtask
+from twopc.protocol.messages import Ack, ToCoordinator, ToSubtask, Trigger
 from twopc.protocol.requests import Request, TriggerCheckpoint
 from twopc.storage.memory import MemoryStore
 
@@ -30,8 +31,14 @@ class DirectLink:
         self._session = session
         self._outbox: deque[ToCoordinator] = deque()
         self._inbox: deque[ToSubtask] = deque()
+        self.times_told: tuple[NumberTimes, ...] = ()
+        """Those that the subtask told with its latest checkpoint."""
+        self.times_brought: tuple[FollowedTime, ...] = ()
+        """Those that the latest trigger brought."""
 
     def send(self, message: ToCoordinator) -> None:
+        if isinstance(message, Ack):
+            self.times_told = message.times
         self._outbox.append(message)
 
     def receive(self, timeout: float) -> list[ToSubtask]:
@@ -51,6 +58,8 @@ class DirectLink:
 
     def hear(self, message: ToSubtask) -> None:
         """The coordinator sends this."""
+        if isinstance(message, Trigger):
+            self.times_brought = message.times
         self._inbox.append(message)
 
     def deliver(self) -> None:

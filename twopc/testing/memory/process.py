@@ -169,9 +169,12 @@ class MemoryProcess:
         """Whether topics in memory hold more than what was read when the positions were these.
 
         The job may have written to what it reads: that was committed, and perhaps read, after the checkpoint. An
-        attempt that failed behind it may have had more to read.
+        attempt that failed behind it may have had more to read. Marks of time to be written are read, too.
         """
-        return not self.over and (self._running is None or self._running.unread or self._running.positions != since)
+        running = self._running
+        if self.over or running is None:
+            return not self.over
+        return running.unread or running.positions != since or not running.times_settled
 
     @property
     def _running(self) -> MemorySubtasks | None:

@@ -23,6 +23,7 @@ from twopc.serde import Serde
 from twopc.source import SourcePlanner, SourceReader, Split
 from twopc.testing.memory.topics import LogRecord, MemoryTopics
 from twopc.testing.rows import keys_in, values_in
+from twopc.time_marks import as_read
 
 
 class MemorySource(KafkaSource):
@@ -30,6 +31,7 @@ class MemorySource(KafkaSource):
 
     def __init__(self, source: KafkaSource, topics: MemoryTopics) -> None:
         vars(self).update(vars(source))
+        self.has_marks = source.has_marks
         self._memory = topics
 
     def with_access(self, properties: Mapping[str, Any]) -> MemorySource:
@@ -43,7 +45,8 @@ class MemorySource(KafkaSource):
         return MemoryPlanner(self.topics, group, self.start, "", {}, None, self.key, self.value, (), none, self._memory)
 
     def open_reader(self, context: SubtaskContext, splits: Sequence[Split]) -> SourceReader:
-        return MemoryReader(self._memory, self.key, self.value, list(map(PartitionSplit.from_split, splits)))
+        partitions = list(map(PartitionSplit.from_split, splits))
+        return (MarkedReader if self.has_marks else MemoryReader)(self._memory, self.key, self.value, partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,14 @@ class MemoryReader(SourceReader):
             if next(iter(self._readable(split)), None) is None:
                 end = self._topics.end(*partition)
                 self._at[partition] = max(self._at[partition], end if split.stop is None else min(end, split.stop))
+
+
+class MarkedReader(MemoryReader):
+    """Reads what the job has written, with marks of time among it."""
+
+    def poll(self, timeout: float, most: int) -> Batch | None:
+        batch = super().poll(timeout, most)
+        return None if batch is None else as_read(batch)
 
 
 def topic_id(topic: str) -> str:

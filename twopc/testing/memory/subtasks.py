@@ -14,6 +14,7 @@ from twopc.clock import Clock
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.protocol.facts import SplitPosition
+from twopc.protocol.followed_times import FollowedTime, NumberTimes, job_times
 from twopc.runtime.assembly import Surroundings, assemble, failure_of, subtask_of
 from twopc.runtime.dependencies import SubtaskDependencies
 from twopc.runtime.spec import SubtaskSpec
@@ -45,6 +46,7 @@ class MemorySubtask:
         own = [source for source in definition.sources.values() if not isinstance(source, MemorySource)]
         self._looks = len(definition.sources) + 1 if own else 1
         self._looked = 0
+        self._marked = definition.marked_sinks
         self._parts: SubtaskDependencies | None = None
         self._subtask: Subtask | None = None
         self._try(lambda: self._begin(definition, spec, host))
@@ -71,6 +73,16 @@ class MemorySubtask:
     def positions(self) -> tuple[SplitPosition, ...]:
         """Its positions."""
         return () if self._parts is None else self._parts.inputs.positions(lambda source: ())
+
+    @property
+    def times_told(self) -> tuple[NumberTimes, ...]:
+        """The times of its topics of the job's own, as it told them with its latest checkpoint."""
+        return tuple(times for times in self._link.times_told if times.operator in self._marked)
+
+    @property
+    def times_brought(self) -> tuple[FollowedTime, ...]:
+        """The times that the trigger of that brought."""
+        return self._link.times_brought
 
     def wake(self) -> None:
         """There may be something to read again."""
@@ -154,6 +166,13 @@ class MemorySubtasks:
     def unread(self) -> bool:
         """Whether topics hold more to read, as far as their readers know."""
         return any(subtask.unread for subtask in self.subtasks)
+
+    @property
+    def times_settled(self) -> bool:
+        """Whether no later checkpoint will bring other times to the job's own topics, if nothing more is read."""
+        told = [subtask.times_told for subtask in self.subtasks]
+        to_come = job_times(told, job_times(told, {}).greatest).followed
+        return all(set(to_come) <= set(subtask.times_brought) for subtask in self.subtasks)
 
     @property
     def stream_time(self) -> int | None:

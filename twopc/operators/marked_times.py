@@ -1,0 +1,48 @@
+"""The times that marks in a topic of the job's own have told, and how far they move the operators behind it.
+
+Stream time there is that of the last mark; behind several such sources the least of theirs, once each has told one. So
+records, which come there in any order of time, move none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from twopc.operators.stored_numbers import StreamTime
+from twopc.operators.timed_operators import TimedOperators
+from twopc.operators.write_back_cache import KeyedStateStore
+
+
+class MarkedTimes:
+    """Those of a subtask's sources that have marks, under each partition number."""
+
+    def __init__(self, sources: Collection[str], timed: TimedOperators, store: KeyedStateStore) -> None:
+        self.sources = frozenset(sources)
+        self._timed, self._store = timed, store
+        self._moved = timed.behind(sources)
+        self._times: dict[tuple[str, int], StreamTime] = {}
+
+    def reach(self, source: str, number: int, time: int) -> Iterator[tuple[str, int, int]]:
+        """A mark tells this time; yield operator, number and time for each that it moves."""
+        told = self._opened(source, number)
+        told.now = time if told.now is None else max(told.now, time)
+        for operator in self._moved:
+            before = self._timed.sources[operator]
+            if source in before and (least := self.least(before, number)) is not None:
+                yield operator, number, least
+
+    def least(self, sources: Collection[str], number: int) -> int | None:
+        """Return the time behind these sources under a partition number; None until each has told one."""
+        times = [self._opened(source, number).now for source in sources]
+        known = [time for time in times if time is not None]
+        return min(known) if len(known) == len(times) else None
+
+    def write_back(self) -> None:
+        """Bring the store up to every mark so far."""
+        for time in self._times.values():
+            time.write_back()
+
+    def _opened(self, source: str, number: int) -> StreamTime:
+        if (source, number) not in self._times:
+            self._times[source, number] = StreamTime(source, number, self._store)
+        return self._times[source, number]
