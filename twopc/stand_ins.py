@@ -101,3 +101,8 @@ class PassedTime(PlaceOnly):
 
     def offset(self) -> int:
         return -1
+
+
+@named.register
+def _(row: PassedTime) -> str:
+    return f"the mark of time for partition {row.number}"

@@ -61,7 +61,7 @@ def own_time(row: Row) -> int | None:
 
 
 def _without_own_times(batch: Batch) -> Batch:
-    if not any(_tells_time(headers) for headers in batch.headers):
+    if not any(batch.headers) or not any(map(_tells_time, batch.headers)):
         return batch
     headers = [[each for each in some if each[0] != HEADER] or None if some else some for some in batch.headers]
     plain = batch.with_headers(headers)
@@ -81,6 +81,11 @@ def is_mark(row: Row) -> bool:
 def time_of(error: RecordError) -> int | None:
     """Return the time of a mark; None for a record that went wrong."""
     return error.cause.time if isinstance(error.cause, TimePassed) else None
+
+
+def without_marks(errors: Sequence[tuple[int, RecordError]]) -> int:
+    """Return how many of these went wrong: the others are marks."""
+    return sum(time_of(error) is None for _, error in errors)
 
 
 def _with_errors(batch: Batch, marks: Sequence[int]) -> Batch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.state.layout import OPEN_WINDOWS, ROWS, STREAM_TIME, TOLD, StateName
 
@@ -58,6 +60,12 @@ class StoredCount(StoredNumber):
         """So many more are open; fewer, where it is negative."""
         if self.now is not None:
             self.now += by
+
+
+def total(counts: Sequence[int | None]) -> int | None:
+    """Return the sum of counts; None where one of them is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 class OpenWindows(StoredCount):

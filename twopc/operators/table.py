@@ -22,7 +22,7 @@ from twopc.operators.instance import Instance, OnePortInstance, OperatorContext
 from twopc.operators.keyed import KeyForms, partition_runs
 from twopc.operators.result import Result
 from twopc.operators.step import RECORDS, InputPort, Step
-from twopc.operators.stored_numbers import Rows
+from twopc.operators.stored_numbers import Rows, total
 from twopc.protocol.ids import checked_name
 from twopc.record import Batch
 from twopc.serde import Json, Serde, checked_state_serde
@@ -124,9 +124,7 @@ class TableOperator(OnePortInstance):
         return decoded(self._step.name, self._step.state, stored)
 
     def rows(self, numbers: Collection[int]) -> int | None:
-        counts = [self._rows_of(number).now for number in numbers]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        return total([self._rows_of(number).now for number in numbers])
 
     def write_back(self) -> None:
         self.states.write_back()

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from twopc.operators.instance import Instance, TimedInstance
 from twopc.operators.result import Result
+from twopc.operators.stored_numbers import total
 
 Passed = Iterator[tuple[str, Result]]
 """The results of passing time: of which operator, and what, one after the other."""
@@ -69,13 +70,13 @@ class TimedOperators:
 
     def open_windows(self) -> Mapping[str, int]:
         """The number of open windows here, of operators that have some and know how many."""
-        counts = {}
-        for key, operator in self._operators.items():
-            each = [operator.open_windows(number) for number in self._numbers]
-            known = [count for count in each if count is not None]
-            if known and len(known) == len(each):
-                counts[key] = sum(known)
-        return counts
+        if not self._numbers:
+            return {}
+        counts = {
+            key: total([operator.open_windows(number) for number in self._numbers])
+            for key, operator in self._operators.items()
+        }
+        return {key: count for key, count in counts.items() if count is not None}
 
     def late(self) -> Mapping[str, int]:
         """The number of records of this attempt that came too late, by window."""

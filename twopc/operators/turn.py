@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from twopc.column_rows import places_of
 from twopc.operators.meeting import Order
 from twopc.record import Batch, Row
+from twopc.time_marks import without_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,13 @@ class Turn:
 
     @property
     def size(self) -> int:
-        """How many records these are, with those that were not decoded."""
+        """How many rows these are, with those of records that were not decoded, and of marks of time."""
         return sum(len(batch) + len(batch.errors) for _, batch in self.parts)
+
+    @property
+    def records(self) -> int:
+        """How many records these are, without marks of time."""
+        return sum(len(batch) + without_marks(batch.errors) for _, batch in self.parts)
 
     def only(self, sources: Container[str]) -> Turn | None:
         """Return the records of some sources; None where there are none."""

@@ -82,8 +82,11 @@ class Outputs:
 
     def mark(self, marks: Iterable[SinkOutput]) -> None:
         """Write marks of time, which count as no records."""
-        for output in marks:
-            self._write[output.sink](output.batch)
+        try:
+            for output in marks:
+                self._write[output.sink](output.batch)
+        except RecordsRefused as error:
+            raise error.errors[0].named() from error
 
     def _write_instead(self, outputs: Iterable[SinkOutput]) -> int:
         try:

@@ -15,6 +15,7 @@ from twopc.protocol.record_errors import RecordErrorCounter, RecordErrorKind
 from twopc.record import RecordError
 from twopc.runtime.lately_wrong import LatelyWrong
 from twopc.sink import Sink
+from twopc.time_marks import without_marks
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class RecordErrors:
         """
         for source, batch in turn.parts:
             self._lately[source].read(batch, self.seen[source])
-            self.seen[source] += len(batch) + len(batch.errors)
+            self.seen[source] += len(batch) + without_marks(batch.errors)
         return turn.with_headers_read(self._tolerant)
 
     def figures(self) -> Figures:

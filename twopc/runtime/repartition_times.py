@@ -23,7 +23,7 @@ from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.followed_times import FollowedTime
 from twopc.record import Batch
-from twopc.time_marks import new_marks, with_own_times
+from twopc.time_marks import new_marks, own_time, with_own_times
 
 
 class RepartitionTimes:
@@ -92,7 +92,8 @@ class RepartitionTimes:
     def _sent(self, output: SinkOutput) -> Batch:
         sink, batch = output.sink, output.batch
         if sink in self._by_marks:
-            return batch
+            told = {index: own for index, row in enumerate(batch.rows) if (own := own_time(row)) is not None}
+            return with_own_times(batch, told) if told else batch
         latest, late = self._latest(), dict[int, int]()
         numbers = partitions_of(batch.rows)
         times = {number: self._opened(sink, number) for number in set(numbers)}

@@ -190,7 +190,7 @@ class Subtask:
             self._deps.broadcasts.follow()
         turn = self._deps.inputs.poll(wait, self._batch_size.records)
         if turn is not None:
-            self._records_in += turn.size
+            self._records_in += turn.records
             self._deps.dataflow.put(self._deps.record_errors.read(turn))
         return max(0.0, self._deps.clock.monotonic() - started - wait)
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from twopc import Context, Job, Json, KafkaSink, KafkaSource, Processor, Record, String, Tumbling, ValueState
+from twopc import Context, Job, Json, KafkaSink, KafkaSource, Processor, Record, Serde, String, Tumbling, ValueState
+from twopc.errors import CheckpointDeclined
 from twopc.testing import MemoryRun
 
 SIZE, GRACE = 100, 10
@@ -114,6 +115,40 @@ def test_time_goes_through_one_key_by_after_the_other() -> None:
         run.checkpoint()
         assert values(run, "late") == []
         assert values(run, "out") == [[start, 30] for start in range(0, 400, 100)]
+
+
+def test_a_record_is_late_behind_two_of_them_where_it_would_be_late_before_the_first() -> None:
+    job = Job("twice")
+    first = job.source(KafkaSource("in", value=Json())).key_by(lambda value: value["at"] % 7, name="first")
+    windows = first.key_by(lambda value: "all", name="second").window(Tumbling("100ms")).count(name="count")
+    windows.final().map(lambda window: [window.start, window.value]).sink(KafkaSink("out", value=Json()))
+    windows.late().map(lambda value: value["at"]).sink(KafkaSink("late", value=Json()))
+    with MemoryRun(job, partitions=2) as run:
+        for at in (50, 120, 60, 300):
+            send(run, at, 0)
+        run.checkpoint()
+        assert values(run, "late") == [60]
+        assert values(run, "out") == [[0, 1], [100, 1]]
+
+
+class TextOnly(Serde):
+    """A key that can't say that there is none."""
+
+    def serialize(self, value: Any) -> bytes:
+        return bytes(value.encode())
+
+    def deserialize(self, data: bytes | None) -> Any:
+        return None if data is None else data.decode()
+
+
+def test_a_serde_of_keys_that_takes_no_none_is_named() -> None:
+    job = Job("text")
+    keyed = job.source(KafkaSource("in")).key_by(lambda value: "k", name="by-key", key=TextOnly())
+    keyed.window(Tumbling("100ms")).count(name="count").final().map(str).sink(KafkaSink("out", value=String()))
+    with MemoryRun(job) as run:
+        run.send("in", b"v", timestamp=50)
+        with pytest.raises(CheckpointDeclined, match=r"the mark of time for partition 0: encoding a key .* failed"):
+            run.checkpoint()
 
 
 def test_behind_two_of_them_the_least_time_of_both_counts() -> None:

@@ -82,7 +82,7 @@ def read(
     value: Serde | None = None,
     committed: bool = True,
     stall_seconds: float = STALL_SECONDS,
-    kind: type[KafkaReader] = KafkaReader,
+    kind: type[KafkaReader] | None = None,
 ) -> Iterator[Batch]:
     """Yield the records of these ranges, decoded, each partition in its order; raise Unavailable if none come."""
     with closing(open_reader(cluster, ranges, key=key, value=value, committed=committed, kind=kind)) as reader:
@@ -97,11 +97,11 @@ def open_reader(
     key: Serde | None = None,
     value: Serde | None = None,
     committed: bool = True,
-    kind: type[KafkaReader] = KafkaReader,
+    kind: type[KafkaReader] | None = None,
 ) -> KafkaReader:
-    """Return a reader of these ranges, of this kind."""
+    """Return a reader of these ranges, of this kind where one is given."""
     splits = [PartitionSplit(partition, "", first, end) for partition, (first, end) in ranges.items()]
-    return kind(_config(cluster, committed), key or Bytes(), value or Bytes(), splits)
+    return (kind or KafkaReader)(_config(cluster, committed), key or Bytes(), value or Bytes(), splits)
 
 
 def until_done(
