@@ -40,11 +40,11 @@ def new_marks(numbers: Sequence[int], time: int) -> Batch:
 
 
 def as_read(batch: Batch) -> Batch:
-    """Return a batch as it was read without what tells time: marks are among `Batch.errors`, and headers are gone."""
+    """Return a batch as it was read with its marks among what is no record (`Batch.errors`)."""
     if None not in batch.keys:
-        return _without_own_times(_with_errors(batch, []) if batch.errors else batch)
+        return _with_errors(batch, []) if batch.errors else batch
     marks = [index for index, key in enumerate(batch.keys) if key is None and is_mark(batch.rows[index])]
-    return _without_own_times(_with_errors(batch, marks))
+    return _with_errors(batch, marks)
 
 
 def with_own_times(batch: Batch, times: Mapping[int, int]) -> Batch:
@@ -60,7 +60,8 @@ def own_time(row: Row) -> int | None:
     return next((int(value or 0) for name, value in row.headers() or () if name == HEADER), None)
 
 
-def _without_own_times(batch: Batch) -> Batch:
+def without_own_times(batch: Batch) -> Batch:
+    """Return a batch as it was read without the headers that tell time: functions don't see them."""
     if not any(batch.headers) or not any(map(_tells_time, batch.headers)):
         return batch
     headers = [[each for each in some if each[0] != HEADER] or None if some else some for some in batch.headers]

@@ -120,6 +120,7 @@ class Dataflow:
     def put(self, turn: Turn) -> None:
         """Let the records of a turn wait at the first operators; nothing else may wait."""
         assert not self.waits, "the order of records is kept"
+        turn = self.marks.read(turn)
         self._turn, self._gone = turn, 0
         for self._source, batch in reversed(turn.parts):
             self._put(self._wiring.starts[self._source], batch)

@@ -7,10 +7,13 @@ records, which come there in any order of time, move none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from twopc.operators.stored_numbers import StreamTime
 from twopc.operators.timed_operators import TimedOperators
+from twopc.operators.turn import Turn
 from twopc.operators.write_back_cache import KeyedStateStore
+from twopc.time_marks import without_own_times
 
 
 class MarkedTimes:
@@ -19,8 +22,16 @@ class MarkedTimes:
     def __init__(self, sources: Collection[str], timed: TimedOperators, store: KeyedStateStore) -> None:
         self.sources = frozenset(sources)
         self._timed, self._store = timed, store
+        self._tell = any(self.sources & timed.sources[key] for key in timed.keys)
         self._moved = timed.behind(sources)
         self._times: dict[tuple[str, int], StreamTime] = {}
+
+    def read(self, turn: Turn) -> Turn:
+        """Return a turn without the headers that tell time; where nothing here is moved by time, as it is."""
+        if not self._tell:
+            return turn
+        parts = ((key, without_own_times(batch) if key in self.sources else batch) for key, batch in turn.parts)
+        return replace(turn, parts=tuple(parts))
 
     def reach(self, source: str, number: int, time: int) -> Iterator[tuple[str, int, int]]:
         """A mark tells this time; yield operator, number and time for each that it moves."""

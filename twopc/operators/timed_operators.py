@@ -46,6 +46,11 @@ class TimedOperators:
         for key, number, to in others:
             yield key, self._operators[key].pass_time(number, to)
 
+    @property
+    def keys(self) -> Collection[str]:
+        """The ids of all of them."""
+        return self._operators.keys()
+
     def behind(self, sources: Collection[str]) -> list[str]:
         """Return the operators behind these sources alone."""
         return [key for key in self._operators if self.sources[key].issubset(sources)]
