@@ -13,7 +13,8 @@ from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError, GlobalCommitFailed, TransactionLost, Unavailable
 from twopc.job_connectors import JobCommitter, JobPlanner, JobSink, JobSource
 from twopc.protocol.attempts import GlobalCommit, Traces
-from twopc.protocol.facts import Committable, SplitPosition
+from twopc.protocol.checkpoints import CheckpointKind
+from twopc.protocol.facts import CheckpointMetadata, Committable, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.protocol.planned_starts import Witnessed
 from twopc.sink import Committer, GlobalCommitter, Outcome, Settled, SharedTransaction, Sink, SinkWriter
@@ -289,11 +290,13 @@ def test_a_global_commit_that_fails_names_job_checkpoint_and_sink(error: Excepti
     assert (raised.value.restartable, sink.closed) == (restartable, 1)
 
 
-def test_only_what_reads_back_what_the_job_writes_is_asked_where_that_ends() -> None:
-    class Ending(Lines):
-        def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
-            return [replace(held, position=9) for held in positions]
+def test_only_what_reads_back_what_the_job_writes_is_asked_what_came_after_a_checkpoint() -> None:
+    class Own(Lines):
+        def on_course(self, restored: CheckpointMetadata) -> list[SplitPosition]:
+            return [replace(held, position=9) for held in restored.positions if held.source == "back"]
 
-    staged = JobSource({"web": Lines("a"), "back": Ending("b")}, {"web": 0, "back": 1})
+    staged = JobSource({"web": Lines("a"), "back": Own("b")}, {"web": 0, "back": 1})
     held = SplitPosition("b", 0, 2, "back")
-    assert staged.open_planner(CONTEXT).past_all([held]) == [replace(held, position=9)]
+    every = SubtaskSnapshot.of(SubtaskIndex(0), [SplitPosition("a", 0, 5, "web"), held], StateHandle("p", "", 0, 0), ())
+    restored = CheckpointMetadata("j", CheckpointId(3), AttemptId(1), 1, CheckpointKind.PERIODIC, 0, 0, (every,))
+    assert staged.open_planner(CONTEXT).on_course(restored) == [replace(held, position=9)]

@@ -23,7 +23,7 @@ from twopc.input_now import HiddenInput, Places
 from twopc.key_spread import KeySample
 from twopc.listing import listed
 from twopc.protocol.attempts import GlobalCommit, Traces
-from twopc.protocol.facts import Committable, KnownOutput, SplitPosition
+from twopc.protocol.facts import CheckpointMetadata, Committable, KnownOutput, SplitPosition
 from twopc.protocol.planned_starts import NOTHING_WITNESSED
 from twopc.sink import Committer, Outcome, Settled, Sink
 from twopc.source import Follower, FollowerStanding, Source, SourcePlanner, SourceReader, Split
@@ -171,10 +171,8 @@ class JobPlanner(SourcePlanner):
             for split in self._planners[operator].added(_of(operator, read))
         ]
 
-    def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
-        every = list(positions)
-        owned = {operator: [held for held in every if self._owner(held) == operator] for operator in self._later}
-        return [held for operator, own in owned.items() if own for held in self._planners[operator].past_all(own)]
+    def on_course(self, restored: CheckpointMetadata) -> list[SplitPosition]:
+        return [held for operator in sorted(self._later) for held in self._planners[operator].on_course(restored)]
 
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         gone: dict[SplitPosition, str] = {}

@@ -21,7 +21,7 @@ from twopc.context import JobContext, SubtaskContext
 from twopc.errors import ConfigurationError
 from twopc.input_now import HiddenInput, Places
 from twopc.key_spread import KeySample
-from twopc.protocol.facts import SplitPosition
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.protocol.ids import CheckpointId
 from twopc.protocol.planned_starts import NOTHING_WITNESSED, Witnessed
 from twopc.record import Batch, Row
@@ -196,12 +196,13 @@ class SourcePlanner(ABC):
         """Return keys of the first records of these splits; nothing of inputs in which no key can be apart."""
         return []
 
-    def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
-        """Return the positions of the same splits behind all that these hold now, committed or not.
+    def on_course(self, restored: CheckpointMetadata) -> list[SplitPosition]:
+        """Return the positions of a checkpoint in these splits, from which what was written since then is not read.
 
-        Asked only of a source that reads what the job itself writes, when nobody of the job writes any more.
+        Asked only of a source that reads what the job itself writes, where the job goes back to an older checkpoint,
+        when nobody of the job writes any more. Raises ConfigurationError where that can't be told.
         """
-        raise NotImplementedError("a source of what a job writes itself says where that ends")
+        raise NotImplementedError("a source of what a job writes itself tells what was written since a checkpoint")
 
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         """Return those of the positions that can't be read from any more, each with what is gone, in words.

@@ -1,33 +1,46 @@
-"""A topic of the job's own at a checkpoint: whose its records are, told by their transactions alone."""
+"""A topic of the job's own at a checkpoint: whose its records are, told by what the checkpoint says of it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tests.drill.test_real_output import IN, OUT, ClippedLog, ForgedLog, checkpoint
-from tests.kafka.test_batches import written
 from twopc.drill.bounds import prepared_of
-from twopc.drill.own_topics import OwnOutput, written_before
+from twopc.drill.own_topics import OwnOutput, OwnRecords
 from twopc.drill.real_output import RealOutput
 from twopc.drill.replay_range import ReplayRange
 from twopc.drill.verdict import Check, CheckVerdict
+from twopc.kafka.positions.course import Written
+from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.topics.known_topics import KnownTopic, known_outputs
+from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
+from twopc.protocol.ids import AttemptId
 from twopc.verify.history import Expected, Place
 
-ACKNOWLEDGED_MS = 180
-"""Between the end of the first transaction in a log, at 100, and that of the second, the checkpoint's own, at 200."""
+PRODUCER = 7
+"""It writes every forged log."""
 WHOLE = {OUT: (Position(0), Position(100))}
 
 
-def before(log: ForgedLog, *, names: tuple[TopicPartition, ...] = (OUT,)) -> frozenset[int]:
-    metadata = replace(checkpoint(*names), acknowledged_ms=ACKNOWLEDGED_MS)
-    return written_before(metadata, prepared_of(metadata.committables), log.lookup(WHOLE))[OUT]
+def taken(end: int, *passed: tuple[int, int], names: tuple[TopicPartition, ...] = (OUT,)) -> CheckpointMetadata:
+    """Return a checkpoint for which the producer had written up to there."""
+    [snapshot] = (metadata := checkpoint(*names)).snapshots
+    held = PartitionPosition(OUT, "id", Position(0), passed=tuple((Position(a), Position(b)) for a, b in passed))
+    known = KnownTopic("id", 1, Written(AttemptId(1), (PRODUCER,), (Position(end),)))
+    whole = SubtaskSnapshot.of(
+        snapshot.subtask,
+        [*snapshot.positions, replace(held.to_split_position(), source="own")],
+        snapshot.state,
+        snapshot.committables,
+        outputs=known_outputs({OUT.topic: known}, ()),
+    )
+    return replace(metadata, snapshots=(whole,))
 
 
-def judge(log: ForgedLog, values: str, *, begins: int = 0) -> Check:
+def judge(log: ForgedLog, values: str, metadata: CheckpointMetadata, *, begins: int = 0) -> Check:
     """Judge what was written since the checkpoint, which reads the topic from there on."""
-    metadata = replace(checkpoint(OUT), acknowledged_ms=ACKNOWLEDGED_MS)
     made = [("out", Expected(Place(IN, 5 + number), b"a", each.encode())) for number, each in enumerate(values)]
     starts = {IN: Position(5), OUT: Position(begins)}
     required = {IN: Position(5 + len(values)), OUT: Position(100)}
@@ -35,33 +48,32 @@ def judge(log: ForgedLog, values: str, *, begins: int = 0) -> Check:
     return RealOutput({"out": topic}, metadata, ReplayRange(starts, required, required, WHOLE)).judge(made, {})
 
 
-def forged(*transactions: str, aborted: int = -1, log: ForgedLog | None = None) -> ForgedLog:
+def forged(*transactions: str, log: ForgedLog | None = None) -> ForgedLog:
     log = log or ForgedLog()
-    log.write(OUT, *transactions, aborted=aborted)
+    log.write(OUT, *transactions)
     return log
 
 
-def test_from_before_a_checkpoint_is_what_it_names_and_what_was_committed_before_it() -> None:
-    assert before(forged("ab", "cde", "fg", "hi")) == {0, 1}
-
-
-def test_what_began_later_is_from_after_it_though_nothing_of_the_checkpoint_stands_there() -> None:
-    assert before(forged("ab", "cde", "fg"), names=()) == {0}
-
-
-def test_what_the_checkpoint_names_is_from_before_it_while_it_is_not_committed() -> None:
-    log = forged("ab")
-    log.logs[OUT] += written(3, 2)
-    assert before(log) == {0, 1}
+def test_what_led_to_a_checkpoint_ends_where_its_writer_said() -> None:
+    records, transaction = OwnRecords.of(taken(6), OUT.topic), forged("ab", "cde").lookup(WHOLE)[OUT].at(3)
+    assert transaction is not None
+    assert [records.led_here(Place(OUT, offset), transaction) for offset in (3, 5, 7)] == [True, True, False]
 
 
 def test_what_was_written_since_is_told_from_the_same_written_before() -> None:
-    assert judge(forged("fg", "fg", "fg"), "fg").verdict is CheckVerdict.HELD
-    doubled = judge(forged("fg", "fg", "fg", "fg"), "fg")
+    log = forged("fg", "fg", "fg")
+    assert judge(log, "fg", taken(5)).verdict is CheckVerdict.HELD
+    doubled = judge(forged("fg", "fg", "fg", "fg"), "fg", taken(5))
     assert (doubled.verdict, doubled.text) == (CheckVerdict.BROKEN, "of the output: 2 duplicated")
-    assert judge(forged("fg", "fg"), "fg").text == "of the output: 2 lost"
+    assert judge(forged("fg", "fg"), "fg", taken(5)).text == "of the output: 2 lost"
+
+
+def test_what_an_abandoned_course_wrote_is_neither_from_before_nor_from_after() -> None:
+    log, metadata = forged("fg", "fg", "fg"), taken(2, (3, 6))
+    assert judge(log, "fg", metadata).verdict is CheckVerdict.HELD
+    assert OwnRecords.of(metadata, OUT.topic).are_passed(Place(OUT, 3))
 
 
 def test_it_is_judged_where_the_job_has_deleted_what_it_had_read() -> None:
     log = forged("ab", "cd", "fg", log=ClippedLog())
-    assert judge(log, "fg", begins=3).verdict is CheckVerdict.HELD
+    assert judge(log, "fg", taken(5), begins=3).verdict is CheckVerdict.HELD

@@ -280,20 +280,17 @@ def test_a_restored_checkpoint_wins_over_the_first_start() -> None:
     assert plan(planner, metadata()).start == [70, "id"]
 
 
-def test_what_a_job_gives_up_of_its_own_is_not_read_again_and_its_end_is_asked_for_anew() -> None:
+@pytest.mark.parametrize(("goes_back", "start"), [(True, [71, "id"]), (False, [70, "id"])])
+def test_a_job_that_goes_back_passes_over_what_it_has_written_for_itself_since(goes_back: bool, start: object) -> None:
     class Own(FakeSource):
-        def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
-            return [replace(held, position=[self.end, "id"]) for held in positions]
+        def on_course(self, restored: CheckpointMetadata) -> list[SplitPosition]:
+            return [replace(held, position=[71, "id"]) for held in restored.positions]
 
     source, restored = Own(), metadata()
     planner = Planner(in_a_row("own", source, (), FakeSink([])), bounded=False)
-
-    def begins() -> object:
-        edge = edge_of(Starting([]), source, FakeSink([]))
-        [split] = carried_out(planner.plan(CONTEXT, started(restored), restored, given_up=restored.positions), edge)
-        return split.start
-
-    assert [begins(), begins()] == [[100, "id"], [110, "id"]]
+    edge = edge_of(Starting([]), source, FakeSink([]))
+    [split] = carried_out(planner.plan(CONTEXT, started(restored), restored, goes_back=goes_back), edge)
+    assert split.start == start
 
 
 def test_a_bounded_run_keeps_the_ends_that_it_found_at_its_start() -> None:

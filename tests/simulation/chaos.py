@@ -33,6 +33,7 @@ class Chaos:
             ("input deleted", faults.input_deleted_every_ms, self._delete_input),
             ("stop", faults.stopped_every_ms, self._stop_driver),
             ("sink taken out", faults.sink_removed_every_ms, self._take_files_out),
+            ("go back", faults.back_every_ms, self._run.go_back),
         ):
             for at, strike in planned(kind, every_ms, faults.fault_phase_ms):
                 self._world.after(at, partial(self._strike, do, strike))

@@ -352,6 +352,10 @@ class CheckpointFolder(LocalStore):
         """The newest checkpoint that was ever completed."""
         return max(self._outstanding)
 
+    def kept(self) -> list[CheckpointId]:
+        """The completed checkpoints that are there, in order."""
+        return [each for each in sorted(self._outstanding) if self._disk.find(metadata_path(each)) is not None]
+
     def lasting_positions(self) -> dict[str, int]:
         """Where each split stands in the newest checkpoint, once that is there to stay."""
         newest = max(self._outstanding, default=NO_CHECKPOINT)

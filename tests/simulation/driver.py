@@ -165,7 +165,7 @@ class SimDriver:
         is_blamed: Callable[[str], bool],
         recoveries_died: Callable[[], int],
         restore_from: str,
-        removal_refused: Callable[[str], bool],
+        asked_in_vain: Callable[[str], bool],
         submitted: Callable[[JobDefinition], None],
     ) -> None:
         self.process = world.process(f"driver-{number}", "driver")
@@ -179,7 +179,7 @@ class SimDriver:
         self._client = client
         self._is_blamed = is_blamed
         self._recoveries_died = recoveries_died
-        self._removal_refused = removal_refused
+        self._asked_in_vain = asked_in_vain
         self._submitted = submitted
         self._stopping = False
         self._lane = Lane(self.process, "main")
@@ -367,8 +367,8 @@ class SimDriver:
         elif isinstance(error, TransactionLost) and not error.restartable:
             self.lost = said
             world.over = True
-        elif self._removal_refused(said):
-            self._leave("its job lacks a sink")
+        elif self._asked_in_vain(said):
+            self._leave("it was asked in vain")
         elif self._is_wrong(error):
             world.violated(f"the driver met {type(error).__name__}", error)
         else:

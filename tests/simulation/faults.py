@@ -87,7 +87,8 @@ class Faults:
     for event time, nothing where it is empty; such a job that is `drained` has no end before somebody asks for one.
     `store_answer_lost` is how often a create in the checkpoint store is done and its answer lost, as between a client
     and an object store: the client tries again, or gives up; then the store may be away for some calls, or do it only
-    before the next create. One that is refused is `disk_full`.
+    before the next create. One that is refused is `disk_full`. `back_every_ms` is how often a person has the job go
+    back to an older checkpoint: what it writes since comes twice then.
     """
 
     aimed_at: CrashPoint
@@ -156,6 +157,7 @@ class Faults:
     drained: bool = False
     store_answer_lost: float = 0.0
     quiet: tuple[int, ...] = ()
+    back_every_ms: int = 0
 
     @property
     def waits_for(self) -> str:

@@ -81,6 +81,10 @@ class SimControlClient:
     def topics(self, names: Iterable[str], node: int | None = None) -> dict[str, TopicInfo]:
         return _lossy(self._broker, lambda: {name: self._topic(name) for name in names})
 
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
+        logs = {each: self._broker.partition_log(each) for each in partitions}
+        return _lossy(self._broker, lambda: {each: Position(log.high_watermark) for each, log in logs.items()})
+
     def group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
         held = _lossy(self._broker, lambda: dict(self._broker.offsets))
         return {each: GroupOffset(Position(held[each][0]), held[each][1]) for each in partitions if each in held}

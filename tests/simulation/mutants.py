@@ -158,12 +158,12 @@ def _older_checkpoint(ledger: Any, restore_from: str) -> Any:
     return ledger.metadata(completed[-1].checkpoint_id), ledger.metadata(completed[-2:][0].checkpoint_id)
 
 
-def _from_the_start(plan: Any, planner: Any, context: Any, started: Any, restored: Any, *known: Any) -> Any:
-    return plan(planner, context, started, None, *known)
+def _from_the_start(plan: Any, planner: Any, context: Any, started: Any, restored: Any, *known: Any, **how: Any) -> Any:
+    return plan(planner, context, started, None, *known, **how)
 
 
-def _planned_anew(plan: Any, planner: Any, context: Any, started: Any, *known: Any) -> Any:
-    return plan(planner, context, replace(started, planned=None), *known)
+def _planned_anew(plan: Any, planner: Any, context: Any, started: Any, *known: Any, **how: Any) -> Any:
+    return plan(planner, context, replace(started, planned=None), *known, **how)
 
 
 def _without_state(storage: Any, snapshots: Any, numbers: Any, subtask: Any, folder: Any, kind: Any) -> Any:

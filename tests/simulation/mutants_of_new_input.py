@@ -15,10 +15,10 @@ from twopc.protocol.checkpoints import NONE
 _plan: Callable[..., Any] = Planner.plan
 
 
-def _plan_what_is_known(planner: Any, *arguments: Any) -> Any:
+def _plan_what_is_known(planner: Any, *arguments: Any, **how: Any) -> Any:
     """Plan no split that no attempt of this run has had before, but for the first attempt."""
     before = set(planner._starts)
-    splits = yield from _plan(planner, *arguments)
+    splits = yield from _plan(planner, *arguments, **how)
     return [split for split in splits if not before or split.id in before]
 
 

@@ -17,10 +17,12 @@ from tests.simulation.own_text import mark_of, plain_text, told_time
 from tests.simulation.source import AT_ONCE, LOOKS_AGAIN_MS, SimGroup, SimRow, SplitReader
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import Unavailable
-from twopc.kafka.positions.partition_position import PartitionSplit, input_of, partition_positions
+from twopc.kafka.positions.course import Course
+from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit, input_of, partition_positions
+from twopc.kafka.repartition_planner import course_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.topic_identity import TopicIdentity
-from twopc.protocol.facts import SplitPosition
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.protocol.ids import AttemptId
 from twopc.record import Batch
 from twopc.source import Follower, Source, SourcePlanner, Split
@@ -67,7 +69,12 @@ class OwnReader(SplitReader):
         end = min(log.last_stable_offset, (self._stops or {}).get(partition, log.last_stable_offset))
         if end <= self._next[partition]:
             return None
-        found = [(at, value) for at, value in log.committed(self._next[partition]) if at < end]
+        passed = next(split.passed for split in self._splits if split.partition == partition)
+        found = [
+            (at, value)
+            for at, value in log.committed(self._next[partition])
+            if at < end and not any(first <= at < last for first, last in passed)
+        ]
         taken = found[: min(most, AT_ONCE if self._world.calm else self._world.between(1, 3))]
         self._next[partition] = end if len(taken) == len(found) else taken[-1][0] + 1
         rows = [OwnRow(partition, at, value) for at, value in taken]
@@ -109,12 +116,27 @@ class OwnSource(Source, SourcePlanner):
 
     def plan(self, restored: Mapping[str, SplitPosition], bounded: bool) -> list[Split]:
         assert not bounded, "what it has to read is not there yet"
-        known = {held.partition: held.position for held in partition_positions(restored.values())}
-        partitions = (TopicPartition(TOPIC, number) for number in range(len(self._broker.lanes)))
-        return [
-            PartitionSplit(each, self._broker.topic_id, known.get(each, Position(0)), None).to_split()
-            for each in partitions
-        ]
+        known = {held.partition: held for held in partition_positions(restored.values())}
+        splits = []
+        for number in range(len(self._broker.lanes)):
+            partition = TopicPartition(TOPIC, number)
+            start, passed = (known[partition].position, known[partition].passed) if partition in known else (0, ())
+            splits.append(PartitionSplit(partition, self._broker.topic_id, Position(start), None, passed=passed))
+        return [split.to_split() for split in splits]
+
+    def on_course(self, restored: CheckpointMetadata) -> list[SplitPosition]:
+        course = course_of(restored, TOPIC)
+        own = partition_positions(held for held in restored.positions if input_of(held.split) == TOPIC)
+        return [self._passing(course, held).to_split_position() for held in own]
+
+    def _passing(self, course: Course, held: PartitionPosition) -> PartitionPosition:
+        log, number = self._broker.partition_log(held.partition), held.partition.partition
+        between = range(max(course.first_end(number), held.position), course.last_end(number))
+        mixed = [(log.entries[at].producer_id, (Position(at), Position(at + 1))) for at in between]
+        passing = course.passing(held, mixed, Position(log.high_watermark))
+        self._broker.world.coverage["passed over"] += passing.passed != ()
+        self._broker.world.coverage["left to read besides"] += passing.position < course.last_end(number)
+        return passing
 
     def follower(self) -> Follower:
         return SimGroup(self._broker, TOPIC)

@@ -85,6 +85,8 @@ class Simulation:
         self.drivers: list[SimDriver] = []
         self.subtasks: list[SimSubtask] = []
         self.restore_from = LATEST
+        """What the next driver restores, which is then the job's own affair again."""
+        self.went_back = False
         self._embedded = world.faults.embedded
         self._peers = Peers(world, self.wanted, self._recovering)
         world.peers = self._peers.seen_by
@@ -206,10 +208,11 @@ class Simulation:
                 lambda message: self.folder.is_blamed(message) or self.broker.ended_input(message),
                 self._recoveries_died,
                 self.restore_from,
-                self._removal_refused,
+                self._asked_in_vain,
                 self._submitted,
             )
         )
+        self.restore_from = LATEST
 
     def _recoveries_died(self) -> int:
         """How many drivers before this one died in their recovery, one after the other."""
@@ -275,8 +278,24 @@ class Simulation:
         for driver in self.drivers:
             self.world.kill(driver.process, "its job is changed")
 
-    def _removal_refused(self, said: str) -> bool:
-        """Whether a driver had to refuse the job without a sink; then the person puts that back."""
+    def go_back(self, strike: int) -> None:
+        """A person ends the run with kill -9, and starts the job from an older checkpoint than the latest."""
+        older = self.folder.kept()[:-1]
+        if not older or self.driver.done:
+            return
+        self.restore_from, self.went_back = str(self.world.of(older, strike)), True
+        self.world.coverage["went back"] += 1
+        self.world.note("people", "GO BACK", self.restore_from)
+        for driver in self.drivers:
+            self.world.kill(driver.process, "its job is to go back")
+
+    def _asked_in_vain(self, said: str) -> bool:
+        """Whether a driver had to refuse what a person asked for: the job without a sink, or a checkpoint that is gone.
+
+        Then the person puts the sink back, and has the job go on as it was.
+        """
+        if self.went_back and "can't be restored: give 'latest'" in said:
+            return True
         refused = FILES in self.world.faults.sinks and f"has output of {FILES!r}" in said
         if refused and FILES not in self.definition.sinks:
             self.world.coverage["a sink that was taken out put back"] += 1

@@ -109,6 +109,7 @@ class _Output:
 
     def __init__(self, broker: SimBroker, topic: str, topics: SimpleNamespace) -> None:
         self.topics = topics
+        self.own_topic = topic if topic == KAFKA_TOPICS[OWN] else None
         self._broker = broker
         self._topic = topic
 
@@ -133,7 +134,8 @@ class SimWriter(TransactionalWriter):
     def __init__(self, broker: SimBroker, topic: str, config: WriterConfig, identity: TopicIdentity) -> None:
         self._broker = broker
         ids = dict.fromkeys(broker.topics, broker.topic_id)
-        topics = SimpleNamespace(ids=ids, known={topic: KnownTopic(topic_id, 1) for topic, topic_id in ids.items()})
+        known = {topic: KnownTopic(topic_id, 1) for topic, topic_id in ids.items()}
+        topics = SimpleNamespace(ids=ids, known=known, partitions=dict.fromkeys(ids, len(broker.lanes)))
         output: Any = _Output(broker, topic, topics)
         client: Any = SimControlClient(broker)
         for each in broker.topics:

@@ -20,13 +20,7 @@ from twopc.errors import ConfigurationError, Unavailable
 from twopc.kafka.clients.retry import call_with_retry
 from twopc.kafka.input.group import group_standing
 from twopc.kafka.input.startup_modes import Latest
-from twopc.kafka.positions.partition_position import (
-    PartitionPosition,
-    PartitionSplit,
-    input_of,
-    partition_positions,
-    split_positions,
-)
+from twopc.kafka.positions.partition_position import PartitionSplit, input_of, partition_positions, split_positions
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.topic_identity import TopicIdentity, recreated_input
 from twopc.protocol.facts import SplitPosition
@@ -106,9 +100,7 @@ class SplitReader(SourceReader):
         for row in waiting:
             assert isinstance(row, SimRow)
             at[row.of] = min(at[row.of], row.at)
-        return split_positions(
-            PartitionPosition(split.partition, split.topic_id, Position(at[split.partition])) for split in self._splits
-        )
+        return split_positions(split.at(Position(at[split.partition])) for split in self._splits)
 
     def check_input(self, checkpoint_id: CheckpointId) -> None:
         if self._splits:

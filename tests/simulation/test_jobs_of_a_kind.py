@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.bad_records import DEAD
 from tests.simulation.faults import TIMED, TIMED_SINKS, draw
-from tests.simulation.mutants_of_stages import OWN_TOPIC
+from tests.simulation.mutants_of_stages import GOING_BACK, OWN_TOPIC
 from tests.simulation.patches import replaced
 from tests.simulation.shrink import Case
 from tests.simulation.simulate import Result
@@ -47,6 +47,13 @@ def test_what_a_job_has_itself_written_is_read_once_and_to_its_end() -> None:
 
 
 @pytest.mark.timeout(600)
+def test_a_job_that_goes_back_counts_each_record_once_though_an_abandoned_course_wrote_it_before() -> None:
+    results = played_well(map(going_back_case, SEEDS))
+    assert share_of(results, "passed over") > 0.1
+    assert share_of(results, "left to read besides") > 0.08
+
+
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", TIMED)
 def test_what_waits_for_its_time_comes_out_once_when_that_has_come_and_a_drain_lets_it_pass(kind: str) -> None:
     results = played_well(timed_case(kind, seed) for seed in SEEDS_WITH_TIME)
@@ -66,6 +73,12 @@ def own_topic_case(seed: int) -> Case:
     """A seed's faults, on the job that reads what it has itself written, in the same transaction as its output."""
     faults = OWN_TOPIC | {"sinks": ("own", "out") if seed % 2 else ("out", "own")}
     return Case(seed, replace(draw(seed), **faults))
+
+
+def going_back_case(seed: int) -> Case:
+    """A seed's faults, on the job that reads what it has itself written, and that goes back every now and then."""
+    case = own_topic_case(seed)
+    return replace(case, faults=replace(case.faults, **GOING_BACK))
 
 
 def bad_records_case(seed: int) -> Case:

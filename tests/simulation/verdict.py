@@ -79,7 +79,7 @@ def _judge_output(run: Simulation) -> None:
     for sink in run.world.faults.sinks:
         for lane, size in enumerate(run.broker.lanes.values()):
             expected, visible = _expected(run, sink, lane, _size_for(run, sink, lane, size)), _visible(run, sink, lane)
-            if visible != expected:
+            if visible != expected and not (run.went_back and set(visible) == set(expected)):
                 difference = f"{sink}, lane {lane}: {_difference(expected, visible)}"
                 run.world.violated("output is not exactly once", difference)
 
@@ -127,7 +127,8 @@ def _judge_no_more_than_expected(run: Simulation) -> None:
     for sink in world.faults.sinks:
         for lane, size in enumerate(run.broker.lanes.values()):
             visible = _visible(run, sink, lane)
-            if len(set(visible)) != len(visible) or not set(visible) <= set(_expected(run, sink, lane, size)):
+            is_twice = len(set(visible)) != len(visible) and not run.went_back
+            if is_twice or not set(visible) <= set(_expected(run, sink, lane, size)):
                 world.violated("output holds more than the input made", f"{sink}, lane {lane}: {visible}")
 
 

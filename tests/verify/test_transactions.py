@@ -6,10 +6,10 @@ import pytest
 
 from tests.kafka.test_batches import marker, written
 from twopc.errors import Unavailable
-from twopc.kafka.input.batches import log_batches
+from twopc.kafka.input.batches import log_batches, scan
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.verify.history import Outcome
-from twopc.verify.transactions import Transactions, scan
+from twopc.verify.transactions import Transactions
 
 PARTITION = TopicPartition("out", 0)
 

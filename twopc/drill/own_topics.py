@@ -4,18 +4,15 @@ The real topic has all records from the checkpoint's positions on: the job delet
 Those that stood there before it was taken were not read yet. A scratch run has to find them in its own topic, before
 what it writes itself.
 
-Whose a record is its transaction says: what the checkpoint's own transactions wrote is from before it, and what was
-committed before it was acknowledged. A transaction that began after it is committed only when a later one is complete.
-So brokers' and coordinator's clocks may differ by less than a checkpoint interval.
+Whose a record is its producer and its offset say (`twopc.kafka.positions.course`), and what the positions pass over.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from twopc.drill.bounds import prepared_of
 from twopc.drill.broker import create_scratch_topic
 from twopc.drill.job import DrillJob
 from twopc.drill.output_comparison import Ends, OutputSinceCheckpoint
@@ -27,15 +24,40 @@ from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.input.topic_reader import high_watermarks, read
 from twopc.kafka.output.topic_writer import TopicWriter
+from twopc.kafka.positions.course import Course
+from twopc.kafka.positions.partition_position import Gap, input_of, partition_positions
 from twopc.kafka.repartition import TOPIC_SETTINGS
+from twopc.kafka.repartition_planner import course_of
 from twopc.kafka.topic_partition import Position, TopicPartition
-from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.record import Row
 from twopc.scratch.own_topic import kept_source
-from twopc.verify.history import Expected, Outcome
+from twopc.verify.history import Expected, Outcome, Place, Transaction
 from twopc.verify.lanes import everywhere
-from twopc.verify.transaction_lookup import TopicLog, TransactionLookup
+from twopc.verify.transaction_lookup import TopicLog
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRecords:
+    """The records of one of the job's own topics, as a checkpoint sees them: from before it, or from after it.
+
+    Those `passed` over are of neither: the job had gone back from them before the checkpoint.
+    """
+
+    course: Course
+    passed: Mapping[TopicPartition, Sequence[Gap]]
+
+    @classmethod
+    def of(cls, metadata: CheckpointMetadata, topic: str) -> OwnRecords:
+        here = partition_positions(held for held in metadata.positions if input_of(held.split) == topic)
+        return cls(course_of(metadata, topic), {held.partition: held.passed for held in here})
+
+    def are_passed(self, place: Place) -> bool:
+        return any(first <= place.offset < end for first, end in self.passed.get(place.partition, ()))
+
+    def led_here(self, place: Place, transaction: Transaction) -> bool:
+        """Whether this transaction wrote it for the checkpoint or before."""
+        return self.course.has(place.partition.partition, transaction.producer_id, place.offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +97,15 @@ class OwnTopic:
         ends = high_watermarks(self.cluster, [start for start in starts if start.topic == self.real])
         ranges = {each: (starts[each], end) for each, end in ends.items()}
         lookup = log.lookup(ranges, ends)
-        before = written_before(metadata, prepared_of(metadata.committables), lookup)
+        records = OwnRecords.of(metadata, self.real)
         for batch in read(self.cluster, ranges, committed=False):
             for row in batch.rows:
                 partition = TopicPartition(row.topic() or "", row.partition() or 0)
                 transaction = lookup[partition].at(row.offset() or 0)
-                if transaction is None or transaction.outcome is Outcome.ABORTED:
+                place = Place(partition, row.offset() or 0)
+                if transaction is None or transaction.outcome is Outcome.ABORTED or records.are_passed(place):
                     continue
-                if transaction.number in before[partition]:
+                if records.led_here(place, transaction):
                     yield row
 
 
@@ -98,11 +121,12 @@ class OwnOutput(OutputTopic):
             for partition, (first, end) in replay_range.written_to(topic).items()
         }
         lookup = self.log.lookup(ranges)
-        before = written_before(metadata, self.prepared, lookup)
+        records = OwnRecords.of(metadata, topic)
         found = [
             each
             for each in self.log.see(ranges, lookup)
-            if each.transaction is None or each.transaction.number not in before[each.place.partition]
+            if not records.are_passed(each.place)
+            and (each.transaction is None or not records.led_here(each.place, each.transaction))
         ]
         return WrittenOutput(OutputSinceCheckpoint(found), everywhere, holes_of(lookup))
 
@@ -154,23 +178,3 @@ def on_scratch_topics(definition: JobDefinition, own: Sequence[OwnTopic]) -> Job
             for topic in own
         }
     )
-
-
-def written_before(
-    metadata: CheckpointMetadata, prepared: Sequence[PreparedTransaction], lookup: TransactionLookup
-) -> dict[TopicPartition, frozenset[int]]:
-    """Return the numbers of the transactions of each partition that are from before a checkpoint.
-
-    `prepared` are its own, and the logs must have been read from its positions on.
-    """
-    return {
-        partition: log.ended_before(metadata.acknowledged_ms)
-        | {
-            number
-            for transaction in prepared
-            if partition in transaction.partitions
-            and (number := log.begun(transaction.producer_id, transaction.producer_epoch, transaction.start_ms))
-            is not None
-        }
-        for partition, log in lookup.items()
-    }

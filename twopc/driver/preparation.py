@@ -18,7 +18,7 @@ from twopc.driver.input_watch import tell_what_a_bounded_read_leaves
 from twopc.driver.recovery import Planner, RecoveryResult, recovery
 from twopc.driver.restore_checks import (
     emptied_states,
-    given_up,
+    goes_back,
     moved_keys_of,
     refuse_dropped_but_read,
     refuse_emptied_states,
@@ -56,7 +56,6 @@ class Preparation:
         """Recover and plan; return what each subtask is to do."""
         yield OpenCommitter(context)
         source, dropped = self.job.definition.source, frozenset(self.settings.drop_inputs)
-        read_back = [each for each, stage in self.job.definition.stages.items() if stage]
         # Before anything is changed on the broker, where the source knows what it reads; else when it has planned.
         if inputs := source.inputs:
             refuse_unread_inputs(
@@ -65,12 +64,12 @@ class Preparation:
         # Before anything is taken over from whoever knows more, and when nothing can change any more.
         standing = yield from self._checked_standing(context, started)
         known = NOTHING_WITNESSED if self.restore_from == LATEST else standing.witnessed
-        passed = given_up(started.latest, started.restored, read_back, known)
+        back = goes_back(started.latest, started.restored, known)
         recovered = yield from recovery(context, started)
         standing = yield from self._checked_standing(context, started)
         yield from _tell_recovery(context, recovered)
         restored = recovered.restored
-        splits = yield from self.planner.plan(context, started, restored, standing.witnessed, passed)
+        splits = yield from self.planner.plan(context, started, restored, standing.witnessed, goes_back=back)
         read = {split.id for split in splits}
         refuse_unread_inputs(restored, read.__contains__, source.input_of, map(source.input_of, read), dropped)
         refuse_dropped_but_read(restored, splits, source.input_of, dropped)

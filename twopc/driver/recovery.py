@@ -27,7 +27,7 @@ from twopc.driver.actions import (
     Claim,
     CompareOutputs,
     Confirm,
-    FindEnds,
+    FindCourse,
     PlanSplits,
     Reach,
     Settle,
@@ -128,11 +128,12 @@ class Planner:
         started: StartedAttempt,
         restored: CheckpointMetadata | None,
         witnessed: Witnessed = NOTHING_WITNESSED,
-        given_up: tuple[SplitPosition, ...] = (),
+        *,
+        goes_back: bool = False,
     ) -> Script[list[Split]]:
         """Return every split of the job for this attempt; `witnessed` is what the consumer group has.
 
-        What stands behind the positions that are `given_up` is not read.
+        Of a job that `goes_back` to an older checkpoint, what it has written for itself since then is not read.
         """
         known: Iterable[SplitPosition] = self._starts.values()
         if restored is not None:
@@ -142,9 +143,9 @@ class Planner:
             yield Log(logging.INFO, f"no checkpoint has completed yet: reading begins where attempt {since} began")
             known = started.planned.starts
         positions = {held.split: held for held in known}
-        if given_up:
-            passed = yield from do(FindEnds(context, given_up))
-            positions |= {held.split: held for held in passed}
+        if goes_back and restored is not None:
+            passing = yield from do(FindCourse(context, restored))
+            positions |= {held.split: held for held in passing}
         splits = yield from do(PlanSplits(context, positions, self._bounded))
         refuse_uneven_inputs(context.job, self._definition, splits)
         for split in splits:

@@ -5,9 +5,7 @@ Refused, unless a person asks for it by name:
 - the brokers know more of the job than its ledger: readers would see output again, or states would begin empty;
 - a restored checkpoint has positions of input that the job no longer reads. No later checkpoint would hold them: if the
   job read that input again later, it would begin anew, and nothing would say so. What it has left in the state of
-  operators stays there;
-- a job that reads what it writes itself goes back to a checkpoint before the latest, with which it had not read all of
-  that: states would count records twice.
+  operators stays there.
 
 Warned of: output that is out already and will be written again, where another checkpoint than the latest is restored.
 """
@@ -150,35 +148,17 @@ def refuse_dropped_but_read(
             )
 
 
-def given_up(
-    latest: CheckpointMetadata | None,
-    restored: CheckpointMetadata | None,
-    read_back: Collection[str],
-    witnessed: Witnessed = NOTHING_WITNESSED,
-) -> tuple[SplitPosition, ...]:
-    """Return the positions in what the job writes itself from which it must not read on; none but where it goes back.
+def goes_back(
+    latest: CheckpointMetadata | None, restored: CheckpointMetadata | None, witnessed: Witnessed = NOTHING_WITNESSED
+) -> bool:
+    """Whether the job goes back to a checkpoint before the latest.
 
-    What it wrote there after an older checkpoint is there to be read, and is made again of the input: so that is passed
-    over. `read_back` are the ids of the sources that read it; `witnessed` is what the group knows, where a person named
-    the checkpoint: it may be a copy, of a job that has gone on since. Raises ConfigurationError where something that
-    belongs to the checkpoint would be passed over too: with it the job had not read all that it had written.
+    `witnessed` is what the group knows, where a person named the checkpoint: it may be a copy, of a job that has gone
+    on since.
     """
     if latest is None or restored is None:
-        return ()
-    newest = max(latest.checkpoint_id, witnessed.checkpoint)
-    if restored.checkpoint_id >= newest:
-        return ()
-    held = tuple(position for position in in_order(restored.positions) if position.source in read_back)
-    if held and not all(snapshot.finished for snapshot in restored.snapshots):
-        raise ConfigurationError(
-            f"checkpoint {restored.checkpoint_id}, to be restored, is older than the latest, {newest}, and the job "
-            f"reads what it writes itself ({held[0].split}, by key_by): that holds what was made after checkpoint "
-            f"{restored.checkpoint_id}, which would be made again, and states behind it would count it twice. Go on "
-            "from the latest (--from latest), or go back to a checkpoint with which all was read, as the last one of "
-            "a run with --until-end, or that was stopped with --drain, is; or begin anew with empty states "
-            "(--from none)"
-        )
-    return held
+        return False
+    return restored.checkpoint_id < max(latest.checkpoint_id, witnessed.checkpoint)
 
 
 def repeated_output(

@@ -20,12 +20,15 @@ from twopc.kafka.clients.retry import call_with_retry
 from twopc.kafka.clients.topic_client import TopicClient
 from twopc.kafka.input.reader import END_SECONDS, KafkaReader
 from twopc.kafka.input.startup_modes import GroupOffsets, StartingOffsets, StartupMode
+from twopc.kafka.output.topic_output import TopicOutput
 from twopc.kafka.positions.partition_position import PartitionPosition, partition_positions
 from twopc.kafka.registry.serde import RegistrySerde
+from twopc.kafka.repartition_planner import RepartitionPlanner
 from twopc.kafka.sink import TOPICS_BUDGET_SECONDS, DeliveryGuarantee, KafkaSink
 from twopc.kafka.source import KafkaSource
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.new_topic import NewTopics
+from twopc.kafka.topics.output_topics import OutputTopics
 from twopc.kafka.topics.partitioner import AS_WRITTEN_ELSEWHERE
 from twopc.kafka.topics.preflight import bootstrap_servers_of, require_topics
 from twopc.kafka.topics.topic_limits import CLEANUP
@@ -139,6 +142,11 @@ class RepartitionSink(KafkaSink):
             )
         return sink
 
+    def output(self, topics: OutputTopics) -> TopicOutput:
+        output = super().output(topics)
+        output.own_topic = self.outputs[0]
+        return output
+
     @property
     def new_topics(self) -> NewTopics:
         return {topic: RepartitionTopic(self.inputs, self.partitions) for topic in self.outputs}
@@ -165,6 +173,7 @@ class RepartitionSource(KafkaSource):
     """Reads the topic, from where the group stands or the first record; the partitions are those that it has."""
 
     reader = RepartitionReader
+    planner = RepartitionPlanner
     has_marks = True
 
     def forget(self, context: JobContext, kept: Sequence[SplitPosition]) -> None:

@@ -48,6 +48,7 @@ class KafkaSource(Source):
     """
 
     reader: ClassVar[type[KafkaReader]] = KafkaReader
+    planner: ClassVar[type[KafkaPlanner]] = KafkaPlanner
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class KafkaSource(Source):
 
     def open_planner(self, context: JobContext) -> SourcePlanner:
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
-        planner = KafkaPlanner(
+        planner = self.planner(
             topics=self.topics,
             group=self._group(context),
             start=self.start,

@@ -10,12 +10,11 @@ import math
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
-from twopc.errors import Unavailable
-from twopc.kafka.input.batches import LogBatch, Marker, log_batches
-from twopc.kafka.topic_partition import Position, TopicPartition
+from twopc.kafka.input.batches import LogBatch, Marker
+from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.compaction_gaps import CompactionGaps
 from twopc.verify.history import Outcome, Transaction
 
@@ -63,19 +62,6 @@ class Transactions:
                 producer_epoch,
             ) and ended_ms >= start_ms:
                 return last if transaction.outcome is Outcome.COMMITTED else None
-        return None
-
-    def begun(self, producer_id: int, producer_epoch: int, start_ms: int) -> int | None:
-        """Return the number of the transaction that a producer began then; None if it wrote nothing here.
-
-        The log must have been read from before its first record on. It is the first of the producer's that is open, or
-        ended after that time, by the brokers' clocks.
-        """
-        for transaction, ended_ms in zip(self._transactions, self._ended_ms, strict=True):
-            if (transaction.producer_id, transaction.producer_epoch) != (producer_id, producer_epoch):
-                continue
-            if transaction.outcome is Outcome.OPEN or ended_ms >= start_ms:
-                return transaction.number
         return None
 
     def reaches(self, time_ms: int) -> bool:
@@ -141,16 +127,3 @@ class Transactions:
             self._lasts.append(batch.last)
             self._ended_ms.append(-1)
         return owner
-
-
-def scan(fetch: Callable[[Position], bytes], first: Position, end: Position) -> Iterator[LogBatch]:
-    """Yield the batches of a log between two offsets; raise Unavailable if it ends before."""
-    at = first
-    while at < end:
-        before = at
-        for batch in log_batches(fetch(at)):
-            if at <= batch.last and batch.first < end:
-                yield batch
-            at = Position(max(at, batch.last + 1))
-        if at == before:
-            raise Unavailable(f"the log could not be read on from offset {at}, short of its end at {end}")

@@ -2,7 +2,7 @@
 
 from twopc.driver.actions.clusters import Clusters, FindClusters
 from twopc.driver.actions.coordinator import Confirm, EndAttempt, RequestStop, SettleLoss, StartAttempt, StoreStarts
-from twopc.driver.actions.input import FindEnds, FindStanding, FindUnreadable, PlanSplits, refuse_what_no_sink_takes
+from twopc.driver.actions.input import FindCourse, FindStanding, FindUnreadable, PlanSplits, refuse_what_no_sink_takes
 from twopc.driver.actions.output import (
     AbortLingering,
     Claim,
@@ -31,7 +31,7 @@ __all__ = [
     "Drain",
     "EndAttempt",
     "FindClusters",
-    "FindEnds",
+    "FindCourse",
     "FindGlobalCommit",
     "FindHostNotice",
     "FindShortage",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from twopc.context import JobContext
 from twopc.driver.edge import Edge
 from twopc.driver.effects import Action
-from twopc.protocol.facts import SplitPosition
+from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 from twopc.source import FollowerStanding, Split
 
 
@@ -51,15 +51,15 @@ class PlanSplits(Action[list[Split]]):
 
 
 @dataclass(frozen=True, slots=True)
-class FindEnds(Action[tuple[SplitPosition, ...]]):
-    """The positions behind all that is there now, of splits that the job writes itself."""
+class FindCourse(Action[tuple[SplitPosition, ...]]):
+    """The positions of a checkpoint in what the job writes itself, which pass over what it has written since."""
 
     context: JobContext
-    positions: tuple[SplitPosition, ...]
+    restored: CheckpointMetadata
 
     def carry_out(self, edge: Edge) -> tuple[SplitPosition, ...]:
         with edge.source.open_planner(self.context) as planner:
-            return tuple(planner.past_all(self.positions))
+            return tuple(planner.on_course(self.restored))
 
 
 def refuse_what_no_sink_takes(edge: Edge, context: JobContext, splits: Sequence[Split]) -> None:

@@ -7,9 +7,12 @@ in each partition that it wrote to, with a marker: a batch with one control reco
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+
+from twopc.errors import Unavailable
+from twopc.kafka.topic_partition import Position
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _MAGIC = 2
@@ -61,6 +64,19 @@ def log_batches(data: bytes | memoryview) -> Iterator[LogBatch]:
             first, first + last, producer_id, epoch, bool(attributes & _TRANSACTIONAL), marker, time_ms, count
         )
         at = end
+
+
+def scan(fetch: Callable[[Position], bytes], first: Position, end: Position) -> Iterator[LogBatch]:
+    """Yield the batches of a log between two offsets; raise Unavailable if it ends before."""
+    at = first
+    while at < end:
+        before = at
+        for batch in log_batches(fetch(at)):
+            if at <= batch.last and batch.first < end:
+                yield batch
+            at = Position(max(at, batch.last + 1))
+        if at == before:
+            raise Unavailable(f"the log could not be read on from offset {at}, short of its end at {end}")
 
 
 def _marker(record: bytes) -> Marker:

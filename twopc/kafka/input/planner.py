@@ -94,14 +94,6 @@ class KafkaPlanner(SourcePlanner):
             Cluster(self.servers, self.properties), [split for split in _partitions_of(read) if not split.gone]
         )
 
-    def past_all(self, positions: Iterable[SplitPosition]) -> list[SplitPosition]:
-        held = self._own(positions)
-        with self.connect() as client:
-            ends = call_with_retry(
-                lambda: client.high_watermarks([position.partition for position in held]), PLAN_BUDGET_SECONDS
-            )
-        return [replace(position, position=ends[position.partition]).to_split_position() for position in held]
-
     def unreadable(self, positions: Iterable[SplitPosition]) -> dict[SplitPosition, str]:
         read = self._own(positions)
         with self.connect() as client:
@@ -251,7 +243,7 @@ def _split(at: PartitionPosition, gap: InputGap | None, end: Position | None) ->
     start = at.position if gap is None else gap.end
     own = () if gap is None else ((gap.first, gap.end),)
     stop = None if end is None else max(start, end)
-    return PartitionSplit(at.partition, at.topic_id, start, stop, at.gaps + own, read=at.read)
+    return PartitionSplit(at.partition, at.topic_id, start, stop, at.gaps + own, read=at.read, passed=at.passed)
 
 
 def _checked(restored: PartitionPosition, topics: Mapping[str, TopicInfo]) -> PartitionPosition:

@@ -6,6 +6,7 @@ Invariants:
   read ends by position, never by the offset of a last record. Where such things are all that is left, librdkafka's own
   position stays before them; its report of the partition's end says where they end.
 - Nothing at or beyond a split's stop is handed over, and a split that reached it reports the stop as its position.
+- Nothing that is passed over is handed over.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class KafkaReader(SourceReader):
         self._splits = {split.partition: split for split in splits}
         self._partitions = [ClientPartition(split.partition.topic, split.partition.partition) for split in there]
         self._ended = {split.partition for split in splits if split.stop is not None and split.start >= split.stop}
+        self._passed = {split.partition: split.passed for split in there if split.passed}
         self._paused: set[TopicPartition] = set()
         self._bounded = any(split.stop is not None for split in there)
         self._seen_beyond: dict[TopicPartition, int] = {}
@@ -110,6 +112,8 @@ class KafkaReader(SourceReader):
             self._take_error(report)
         if self._bounded:
             rows = self._cut(rows)
+        if self._passed and rows:
+            rows = self._without_passed(rows)
         self._bytes_read += self._fetching.size(rows)
         return self._fetching.decoded(rows, self._serdes) if rows else None
 
@@ -270,6 +274,17 @@ class KafkaReader(SourceReader):
             return rows
         places = enumerate(places_of(rows))
         return take(rows, [index for index, place in places if not _is_beyond(*place, beyond)])
+
+    def _without_passed(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Drop what another course of the job has written; forget partitions of which all that was is read."""
+        kept = [
+            index
+            for index, (topic, number, offset) in enumerate(places_of(rows))
+            if not any(first <= offset < end for first, end in self._passed.get(TopicPartition(topic, number), ()))
+        ]
+        at = self._current()
+        self._passed = {each: gaps for each, gaps in self._passed.items() if gaps[-1][1] > at[each]}
+        return rows if len(kept) == len(rows) else take(rows, kept)
 
     def _resume(self, partitions: set[TopicPartition]) -> None:
         if self._consumer is not None and partitions:

@@ -99,6 +99,8 @@ class TopicOutput:
         self._value = value
         self._serdes = TopicSerdes(key, value, [topic] if isinstance(topic, str) else (), writing=True)
         self.topics = topics
+        self.own_topic: str | None = None
+        """The topic, if the job itself reads it."""
         self.bytes_written = 0
         """How many bytes the values had that were handed to a producer so far."""
 

@@ -2,9 +2,10 @@
 
 A split's id is `topic[number]`. Its start, its stop and its positions are `[offset, topic id]`: the offset is the next
 one to read, and the id tells a recreated topic from the one that was read. Where there is more to say of a partition,
-`[offset, topic id, {"read": [epoch, offset], "gaps": [[from, to], ...], "gone": true}]`: the leader epoch of what was
-read last, right before that offset; what was deleted before it was read and given up; that the topic is not there any
-more, and the position is kept in case that it comes back.
+`[offset, topic id, {"read": [epoch, offset], "gaps": [[from, to], ...], "gone": true, "passed": [[from, to], ...]}]`:
+the leader epoch of what was read last, right before that offset; what was deleted before it was read and given up; that
+the topic is not there any more, and the position is kept in case that it comes back; what stands behind the offset and
+is passed over, because another course of the job wrote it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ class LastRead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
-    """The position of a subtask in one partition; `gaps` stand before it, and it is `gone` with its topic."""
+    """The position of a subtask in one partition: `gaps` stand before it, what is `passed` over stands behind.
+
+    It is `gone` with its topic.
+    """
 
     partition: TopicPartition
     topic_id: str
@@ -48,19 +52,20 @@ class PartitionPosition:
     gaps: tuple[Gap, ...] = ()
     gone: bool = False
     read: LastRead | None = None
+    passed: tuple[Gap, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.partition}@{self.position}"
 
     def to_split_position(self) -> SplitPosition:
-        held = _value(self.position, self.topic_id, self.gaps, self.gone, self.read)
+        held = _value(self.position, self.topic_id, _Remarks(self.read, self.gaps, self.gone, self.passed))
         return SplitPosition(str(self.partition), self.partition.partition, held)
 
     @classmethod
     def from_split_position(cls, held: SplitPosition) -> PartitionPosition:
         """Raise CheckpointCorrupted if it is not a position of Kafka's."""
-        offset, topic_id, gaps, gone, read = _parsed(held.split, held.position)
-        return cls(partition_of(held.split), topic_id, offset, gaps, gone, read)
+        offset, topic_id, known = _parsed(held.split, held.position)
+        return cls(partition_of(held.split), topic_id, offset, known.gaps, known.gone, known.read, known.passed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +82,24 @@ class PartitionSplit:
     gaps: tuple[Gap, ...] = ()
     gone: bool = False
     read: LastRead | None = None
+    passed: tuple[Gap, ...] = ()
 
     def to_split(self) -> Split:
-        start = _value(self.start, self.topic_id, self.gaps, self.gone, self.read)
+        start = _value(self.start, self.topic_id, _Remarks(self.read, self.gaps, self.gone, self.passed))
         stop = None if self.stop is None else [self.stop, self.topic_id]
         return Split(str(self.partition), self.partition.partition, start, stop)
 
     @classmethod
     def from_split(cls, split: Split) -> PartitionSplit:
-        start, topic_id, gaps, gone, read = _parsed(split.id, split.start)
+        start, topic_id, known = _parsed(split.id, split.start)
         stop = None if split.stop is None else _parsed(split.id, split.stop)[0]
-        return cls(partition_of(split.id), topic_id, start, stop, gaps, gone, read)
+        return cls(partition_of(split.id), topic_id, start, stop, known.gaps, known.gone, known.read, known.passed)
 
     def at(self, position: Position, read: LastRead | None = None) -> PartitionPosition:
         """Return a position in this partition; unless it says what was `read` last, that was before the start."""
-        return PartitionPosition(self.partition, self.topic_id, position, self.gaps, self.gone, read or self.read)
+        passed = tuple(each for each in self.passed if each[1] > position)
+        read = read or self.read
+        return PartitionPosition(self.partition, self.topic_id, position, self.gaps, self.gone, read, passed)
 
 
 def partition_of(split: str) -> TopicPartition:
@@ -138,18 +146,18 @@ class _Remarks:
     read: LastRead | None = None
     gaps: tuple[Gap, ...] = ()
     gone: bool = False
+    passed: tuple[Gap, ...] = ()
 
 
-def _value(offset: Position, topic_id: str, gaps: tuple[Gap, ...], gone: bool, read: LastRead | None) -> list[Any]:
-    remarks = {name: value for name, value in to_json(_Remarks(read, gaps, gone)).items() if value}
-    return [offset, topic_id, *([remarks] if remarks else [])]
+def _value(offset: Position, topic_id: str, remarks: _Remarks) -> list[Any]:
+    stored = {name: value for name, value in to_json(remarks).items() if value}
+    return [offset, topic_id, *([stored] if stored else [])]
 
 
-def _parsed(split: str, position: object) -> tuple[Position, str, tuple[Gap, ...], bool, LastRead | None]:
+def _parsed(split: str, position: object) -> tuple[Position, str, _Remarks]:
     match position:
         case [int() as offset, str() as topic_id]:
-            return Position(offset), topic_id, (), False, None
+            return Position(offset), topic_id, _Remarks()
         case [int() as offset, str() as topic_id, dict() as remarks]:
-            known = decode_body(_Remarks, remarks, "position", f"split {split!r}")
-            return Position(offset), topic_id, known.gaps, known.gone, known.read
+            return Position(offset), topic_id, decode_body(_Remarks, remarks, "position", f"split {split!r}")
     raise CheckpointCorrupted(f"split {split!r} has position {position!r}, which is no offset and topic id of Kafka's")

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from twopc.kafka.clients.control_client import TopicInfo
+from twopc.kafka.positions.course import Written
 from twopc.protocol.codec import Mismatch, from_json, to_json
 from twopc.protocol.facts import KnownOutput
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """A topic as its writer knew it."""
+    """A topic as its writer knew it; of one that the job itself reads, with what it had `written` there."""
 
     topic_id: str
     partitions: int
+    written: Written | None = None
 
     @classmethod
     def of(cls, info: TopicInfo) -> KnownTopic:
@@ -38,8 +41,13 @@ def known_topics(outputs: Iterable[KnownOutput]) -> dict[str, KnownTopic]:
 
 def known_outputs(topics: Mapping[str, KnownTopic], earlier: Iterable[KnownOutput]) -> list[KnownOutput]:
     """Return these topics as a snapshot has them, with those of `earlier` that are not among them."""
-    now = [KnownOutput(name, to_json(known)) for name, known in topics.items()]
+    now = [KnownOutput(name, _stored(known)) for name, known in topics.items()]
     return [*(output for output in earlier if output.name not in topics), *now]
+
+
+def _stored(known: KnownTopic) -> dict[str, Any]:
+    stored: dict[str, Any] = to_json(known)
+    return {name: value for name, value in stored.items() if value is not None}
 
 
 def changed_topics(

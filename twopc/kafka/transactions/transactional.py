@@ -1,14 +1,16 @@
 """The exactly-once writer of one subtask: a Kafka transaction per checkpoint, each in a slot of its own.
 
 Pre-commit, in this order: flush; every record delivered; the positions into the transaction, as a witness of its
-outcome; the transaction coordinator's own account of what it holds. Only that account goes into the committable.
+outcome; the transaction coordinator's own account of what it holds. Only that account goes into the committable. Where
+a topic ends that the job reads itself is asked between the flush and the next transaction: see
+`twopc.kafka.positions.course`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -24,8 +26,10 @@ from twopc.kafka.output.backlog import Backlog
 from twopc.kafka.output.topic_output import TopicOutput
 from twopc.kafka.output.tracked_producer import ABORT_TIMEOUT_SECONDS, TrackedProducer
 from twopc.kafka.output.writer_config import WriterConfig
+from twopc.kafka.positions.course import Written
 from twopc.kafka.positions.group_offset import group_offset
 from twopc.kafka.positions.partition_position import PartitionPosition, partition_positions
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.known_topics import known_outputs
 from twopc.kafka.topics.output_topics import OutputTopics
 from twopc.kafka.topics.topic_identity import TopicIdentity
@@ -80,6 +84,8 @@ class TransactionalWriter(SinkWriter):
         self._backlog = Backlog(self._patience)
         self._group_metadata: dict[str, object] = {}
         self._witnessed: tuple[PartitionPosition, ...] = ()
+        self._producers: set[int] = set()
+        self._own_ends: dict[str, tuple[Position, ...]] = {}
         output.learn_static()
         spare_after = max(0.05, config.settings.checkpoint_interval_ms / 2000)
         self._pool = SlotPool(self._make, FIRST_SLOTS, spare_after)
@@ -123,9 +129,12 @@ class TransactionalWriter(SinkWriter):
         return tuple(output.bytes_written for output in self._outputs)
 
     def known_outputs(self, earlier: Sequence[KnownOutput]) -> list[KnownOutput]:
-        return known_outputs(
-            self._output.topics.known, earlier if any(output.chooses for output in self._outputs) else ()
-        )
+        known, attempt, producers = self._output.topics.known, self._config.attempt, tuple(sorted(self._producers))
+        own = {
+            topic: replace(known[topic], written=Written(attempt, producers, ends))
+            for topic, ends in self._own_ends.items()
+        }
+        return known_outputs(known | own, earlier if any(output.chooses for output in self._outputs) else ())
 
     def pre_commit(self, request: PreCommit) -> Committable | None:
         txn = self._opened
@@ -134,13 +143,16 @@ class TransactionalWriter(SinkWriter):
         held = _held_by_group(request)
         # One without records may have to carry positions that no transaction of ours carries yet.
         if txn.records == 0 and held == self._witnessed:
+            self._own_ends = self._asked_own_ends()
             return None
         self._pool.require_room()
         self._flush(txn.slot.producer, request)
         reached(CrashPoint.IN_PRE_COMMIT_AFTER_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
+        self._own_ends = self._asked_own_ends()
         self._send_positions(txn, request, held)
         reached(CrashPoint.AFTER_WITNESS, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
         prepared = self._prepared(txn, request, held, self._described(txn))
+        self._producers.add(prepared.producer_id)
         self._pool.pre_committed(txn.slot, request.checkpoint_id)
         self._witnessed = held
         self._txn = None
@@ -197,6 +209,21 @@ class TransactionalWriter(SinkWriter):
         if producer.flush(0):
             reached(CrashPoint.IN_FLUSH, checkpoint=request.checkpoint_id, subtask=self._config.subtask)
         producer.deliver(self._patience)
+
+    def _asked_own_ends(self) -> dict[str, tuple[Position, ...]]:
+        """Return where each topic ends that the job reads itself, now that nothing of it is on its way there."""
+        topics = [output.own_topic for output in self._outputs if output.own_topic is not None]
+        counts = {topic: self._output.topics.partitions[topic] for topic in topics}
+        partitions = [TopicPartition(topic, number) for topic in topics for number in range(counts[topic])]
+        if not partitions:
+            return {}
+        try:
+            ends = call_with_retry(lambda: self._client.high_watermarks(partitions), DESCRIBE_BUDGET_SECONDS)
+        except Unavailable as error:
+            raise CheckpointDeclined(f"nobody says where {', '.join(topics)} ends: {error}") from error
+        return {
+            topic: tuple(ends[TopicPartition(topic, number)] for number in range(counts[topic])) for topic in topics
+        }
 
     def _send_positions(self, txn: Transaction, request: PreCommit, held: tuple[PartitionPosition, ...]) -> None:
         if request.follower is None or not held:
