@@ -259,3 +259,13 @@ def test_a_join_makes_what_its_rule_says_through_restarts_with_another_grace_too
             found += zip(output.batch.values, output.batch.keys, strict=True)
         rule.take(side, value, at, key)
         assert found == rule.made
+
+
+def test_the_memory_of_what_waited_is_free_when_it_has_gone() -> None:
+    dataflow = flow(DictStore(), "left")
+    fed(dataflow, ("left", "long enough to be seen", 5), ("right", "a", 7), ("left", 1, 9))
+    join: Any = dataflow._instances["join"]
+    caches = [side.cache for side in join._sides]
+    assert all(cache._size_bytes > 0 for cache in caches)
+    fed(dataflow, ("left", None, 100))
+    assert [cache._size_bytes for cache in caches] == [0, 0]

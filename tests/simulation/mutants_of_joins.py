@@ -77,7 +77,8 @@ def _alone_at_once(join: Any, partition: Any, batch: Any, index: int, came: Any)
 
 
 def _none_has_met(waiting: Any, form: bytes, until: int) -> Any:
-    return [(since, last, False, held) for since, last, _, held in _leave(waiting, form, until)]
+    gone, following = _leave(waiting, form, until)
+    return [(since, last, False, held) for since, last, _, held in gone], following
 
 
 def _left_alone(join: Any, gone: Any, due: Any, row: Any, which: int) -> None:

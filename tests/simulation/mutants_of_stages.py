@@ -36,6 +36,8 @@ GOING_BACK: dict[str, Any] = {
     "second_driver_every_ms": 0,
     "stopped_every_ms": 0,
     "crash_in_recovery": 0.0,
+    "timed": "",
+    "joins": (),
 }
 """Fewer faults than the seeds draw, so that there are checkpoints to go back to."""
 

@@ -97,30 +97,25 @@ class WaitingRecords:
         every = self.by_key.get(form)
         return every is not None and every[0][1] <= until
 
-    def leave(self, form: bytes, until: int) -> list[Held]:
-        """Take out those that wait until this time or less, and return them."""
+    def leave(self, form: bytes, until: int) -> tuple[list[Held], int | None]:
+        """Take out those that wait until this time or less; return them, and when the next of the key goes."""
         every = self.by_key.get(form)
         if every is None:
-            return []
+            return [], None
         if not self.side.wait_alike:
             # Those that go come first then, each kind in its order.
             every.sort(key=lambda each: each[1] > until)
-        size = 0
-        gone = []
+        size = count = 0
         for each in every:
             if each[1] > until:
                 break
-            gone.append(each)
+            count += 1
             size += HELD_BYTES + len(each[3])
+        gone = every[:count]
         if gone:
-            del every[: len(gone)]
+            del every[:count]
             self.by_key[form] = self._dirty[form] = every or None
             self.side.cache.grew(-size)
-        return gone
-
-    def first(self, form: bytes) -> int | None:
-        """Return the time at which the first of a key goes; None where none waits."""
-        every = self.by_key.get(form)
-        if every is None:
-            return None
-        return every[0][1] if self.side.wait_alike else min(each[1] for each in every)
+        if not every:
+            return gone, None
+        return gone, every[0][1] if self.side.wait_alike else min(each[1] for each in every)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from twopc.operators.stored_numbers import StreamTime
+from twopc.operators.stored_numbers import StreamTimes
 from twopc.operators.timed_operators import TimedOperators
 from twopc.operators.turn import Turn
 from twopc.operators.write_back_cache import KeyedStateStore
@@ -21,10 +21,10 @@ class MarkedTimes:
 
     def __init__(self, sources: Collection[str], timed: TimedOperators, store: KeyedStateStore) -> None:
         self.sources = frozenset(sources)
-        self._timed, self._store = timed, store
+        self._timed = timed
         self._tell = any(self.sources & timed.sources[key] for key in timed.keys)
         self._moved = timed.behind(sources)
-        self._times: dict[tuple[str, int], StreamTime] = {}
+        self._times = StreamTimes(store)
 
     def read(self, turn: Turn) -> Turn:
         """Return a turn without the headers that tell time; where nothing here is moved by time, as it is."""
@@ -35,7 +35,7 @@ class MarkedTimes:
 
     def reach(self, source: str, number: int, time: int) -> Iterator[tuple[str, int, int]]:
         """A mark tells this time; yield operator, number and time for each that it moves."""
-        told = self._opened(source, number)
+        told = self._times.of(source, number)
         told.now = time if told.now is None else max(told.now, time)
         for operator in self._moved:
             before = self._timed.sources[operator]
@@ -44,16 +44,10 @@ class MarkedTimes:
 
     def least(self, sources: Collection[str], number: int) -> int | None:
         """Return the time behind these sources under a partition number; None until each has told one."""
-        times = [self._opened(source, number).now for source in sources]
+        times = [self._times.of(source, number).now for source in sources]
         known = [time for time in times if time is not None]
         return min(known) if len(known) == len(times) else None
 
     def write_back(self) -> None:
         """Bring the store up to every mark so far."""
-        for time in self._times.values():
-            time.write_back()
-
-    def _opened(self, source: str, number: int) -> StreamTime:
-        if (source, number) not in self._times:
-            self._times[source, number] = StreamTime(source, number, self._store)
-        return self._times[source, number]
+        self._times.write_back()

@@ -34,6 +34,25 @@ class StreamTime(StoredNumber):
     state = STREAM_TIME
 
 
+class StreamTimes:
+    """Those of several operators, each opened when it is first asked for."""
+
+    def __init__(self, store: KeyedStateStore) -> None:
+        self._store = store
+        self._times: dict[tuple[str, int], StreamTime] = {}
+
+    def of(self, operator: str, number: int) -> StreamTime:
+        """Return that of an operator under a partition number."""
+        if (operator, number) not in self._times:
+            self._times[operator, number] = StreamTime(operator, number, self._store)
+        return self._times[operator, number]
+
+    def write_back(self) -> None:
+        """Bring the store up to every one of them."""
+        for time in self._times.values():
+            time.write_back()
+
+
 class ToldTime(StoredNumber):
     """The greatest time, less the grace of then, that stream time has had: what was over by it, is told."""
 

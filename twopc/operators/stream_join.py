@@ -159,10 +159,9 @@ class StreamJoin(EventTimeOperator[_Partition]):
             following = None
             for which, waiting in enumerate(partition.sides):
                 waiting.side.cache.fetch(partition.number, (form,))
-                gone = waiting.leave(form, until)
-                if self._goes_alone[which]:
+                gone, first = waiting.leave(form, until)
+                if gone and self._goes_alone[which]:
                     self._put_alone(gone, due, row, which)
-                first = waiting.first(form)
                 if first is not None and (following is None or first < following):
                     following = first
             if following is not None:

@@ -17,7 +17,7 @@ from twopc.column_rows import partitions_of
 from twopc.graph import JobDefinition
 from twopc.operators import SinkOutput
 from twopc.operators.marked_times import MarkedTimes
-from twopc.operators.stored_numbers import StreamTime
+from twopc.operators.stored_numbers import StreamTimes
 from twopc.operators.time_bound import Latest
 from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.protocol.facts import SplitPosition
@@ -42,9 +42,9 @@ class RepartitionTimes:
         No record moves time further than `latest`.
         """
         self.sources = {sink: sources[sink] for sink in behind}
-        self._source_behind, self._marks, self._store, self._latest = behind, marks, store, latest
+        self._source_behind, self._marks, self._latest = behind, marks, latest
         self._by_marks = {sink for sink, before in self.sources.items() if before <= marks.sources}
-        self._times: dict[tuple[str, int], StreamTime] = {}
+        self._times = StreamTimes(store)
         self._marked: dict[str, int] = {}
 
     @classmethod
@@ -66,7 +66,7 @@ class RepartitionTimes:
         """Return the time of what was written there from a partition number; None before any."""
         if sink in self._by_marks:
             return self._marks.least(self.sources[sink], number)
-        return self._opened(sink, number).now
+        return self._times.of(sink, number).now
 
     def never_rests(self, sink: str) -> bool:
         """Whether more may always come there, though nothing is to be read now: its inputs are such topics."""
@@ -86,8 +86,7 @@ class RepartitionTimes:
 
     def write_back(self) -> None:
         """Bring the store up to it."""
-        for time in self._times.values():
-            time.write_back()
+        self._times.write_back()
 
     def _sent(self, output: SinkOutput) -> Batch:
         sink, batch = output.sink, output.batch
@@ -96,7 +95,7 @@ class RepartitionTimes:
             return with_own_times(batch, told) if told else batch
         latest, late = self._latest(), dict[int, int]()
         numbers = partitions_of(batch.rows)
-        times = {number: self._opened(sink, number) for number in set(numbers)}
+        times = {number: self._times.of(sink, number) for number in set(numbers)}
         for index, (number, stamp) in enumerate(zip(numbers, batch.timestamps, strict=True)):
             if stamp is None or stamp > latest:
                 continue
@@ -106,8 +105,3 @@ class RepartitionTimes:
             else:
                 late[index] = time.now
         return with_own_times(batch, late) if late else batch
-
-    def _opened(self, sink: str, number: int) -> StreamTime:
-        if (sink, number) not in self._times:
-            self._times[sink, number] = StreamTime(sink, number, self._store)
-        return self._times[sink, number]
