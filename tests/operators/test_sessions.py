@@ -62,6 +62,13 @@ def test_a_record_before_a_session_moves_its_start() -> None:
     assert told["final"] == [("a", 12, 20, 2)]
 
 
+@pytest.mark.parametrize("back", [(21, 11, 1), (1_000, *range(990, 0, -10))])
+def test_a_session_does_not_grow_back_to_one_that_is_over_and_forgotten(back: tuple[int, ...]) -> None:
+    told = WindowHarness(TEN).put(at(("a", 0), *(("a", time) for time in back), ("b", 5_000)))
+    (first, second), late = told["final"], told["late"]
+    assert (first[1:3], second[2] - second[1], late[-1]) == ((0, 0), 10, ("a", 1, back[-1]))
+
+
 def test_reduce_merges_sessions_by_itself_the_earlier_first() -> None:
     windowed = WindowHarness(TEN, Reduce(lambda so_far, value: f"{so_far}{value}"), grace_ms=50)
     told = windowed.put(values(("a", 20, "x"), ("a", 0, "y"), ("a", 10, "z"), ("b", 500, "")))

@@ -132,6 +132,9 @@ class Windowed(Operated):
         self._close(now)
         windows = self.open.setdefault(key, {})
         is_session = self.kind == "session"
+        if is_session and not windows and now != NEVER:
+            # What ended and is forgotten had ended by then.
+            self.ended.setdefault(key, now - 2 * GAP_MS - GRACE_MS["session"] - 1)
         changed = self._session(key, at, late_by, value) if is_session else self._in(windows, at, late_by, value)
         for start in sorted(changed):
             self.tell(key, at, "current", self._shown(start, *windows[start]))

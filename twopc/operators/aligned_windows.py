@@ -41,6 +41,9 @@ class AlignedWindows:
             put[start] = add(windows.get(start), value)
         return Change(put) if put else None
 
+    def begin(self, change: Change, now: int) -> Open:
+        return {}
+
     def closes(self, start: int, held: Held) -> int:
         return self._starts.end(start) + self._grace_ms
 

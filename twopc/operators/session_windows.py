@@ -2,6 +2,10 @@
 
 Held of each: the time of its last record, and what it comes to. Of those that are over, the time of the last record is
 remembered: what comes at most a gap behind that is late, so that what is final is always more than a gap apart.
+
+That is forgotten when such a record would be late by itself. A session that begins later could still be extended back
+to there, by records that it takes in though they are late by themselves. So with it is remembered up to when a session
+may have ended that is forgotten: a record is late there that was late when the session began.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
+from twopc.operators.event_time import NEVER
 from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.window_values import Held, WindowValues
@@ -39,6 +44,13 @@ class SessionWindows:
         last = max(stamp, *(windows[start][0] for start in near))
         held = reduce(self._values.merge, [windows[start][1] for start in near])
         return Change({first: (last, self._values.add(held, value))}, [start for start in near if start != first])
+
+    def begin(self, change: Change, now: int) -> Open:
+        if now == NEVER:
+            return {}
+        forgotten = now - self._open_ms - self._gap_ms
+        # Behind the session, which is the first to be over.
+        return {REMEMBERED: (forgotten, max(self.closes(*each) for each in change.put.items()) + 1)}
 
     def closes(self, start: int, held: Span) -> int:
         return int(held[1]) if start == REMEMBERED else held[0] + self._open_ms

@@ -60,6 +60,9 @@ class SlidingWindows:
             put.setdefault(start, Content(left, max(before.last, stamp), add(before.held, value)))
         return Change(put)
 
+    def begin(self, change: Change, now: int) -> Open:
+        return {}
+
     def closes(self, start: int, held: Content) -> int:
         return (held.last + 1 if start == REMEMBERED else start) + self._open_ms
 

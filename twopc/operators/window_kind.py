@@ -36,6 +36,9 @@ class WindowKind(HeldForm, Protocol):
         Raises what a function of the user's raises.
         """
 
+    def begin(self, change: Change, now: int) -> Open:
+        """Return what is held of a key of which nothing is, before a record that is seen at `now` makes this change."""
+
     def closes(self, start: int, held: Any) -> int:
         """Return the stream time at which the window is over, or what is remembered can go."""
 

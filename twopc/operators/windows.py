@@ -145,7 +145,7 @@ class WindowOperator(EventTimeOperator[_Partition]):
                 self._late.append(index)
             else:
                 # What closed just now may have been the last that the key had.
-                held[form] = dirty[form] = windows = held.get(form) or {}
+                held[form] = dirty[form] = windows = held.get(form) or self._kind.begin(change, max(now, all_told))
                 self._apply(change, windows, partition, form, left)
                 if self._has_current:
                     self._tell(change, rows[index], batch.keys[index], stamp)

@@ -9,7 +9,20 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from twopc import Context, Job, Json, KafkaSink, KafkaSource, Processor, Record, Serde, String, Tumbling, ValueState
+from twopc import (
+    Context,
+    Job,
+    Json,
+    KafkaSink,
+    KafkaSource,
+    Processor,
+    Record,
+    Serde,
+    Session,
+    String,
+    Tumbling,
+    ValueState,
+)
 from twopc.errors import CheckpointDeclined
 from twopc.testing import MemoryRun
 
@@ -169,6 +182,18 @@ def test_behind_two_of_them_the_least_time_of_both_counts() -> None:
         run.send("a", 6, timestamp=1_600)
         run.checkpoint()
         assert sorted(values(run, "out"), key=str) == [[3, None], [6, 5], [None, 4]]
+
+
+def test_a_session_begins_before_the_first_mark() -> None:
+    job = Job("visits")
+    keyed = job.source(KafkaSource("in", value=Json())).key_by(lambda value: value["key"], name="by-key")
+    visits = keyed.window(Session(gap="50ms"), grace="0ms").count(name="count").final()
+    visits.map(lambda visit: [visit.start, visit.end, visit.value]).sink(KafkaSink("out", value=Json()))
+    with MemoryRun(job) as run:
+        for at in (10, 40, 300):
+            send(run, at, 0)
+        run.checkpoint()
+        assert values(run, "out") == [[10, 40, 2]]
 
 
 class Once(Processor):
