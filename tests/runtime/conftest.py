@@ -66,7 +66,7 @@ def make(tmp_path: Path) -> Callable[..., Stage]:
             snapshot_executor=AtOnce(),
             store_executor=AtOnce(),
             commit_executor=AtOnce(),
-            repartition_times=RepartitionTimes({}, {}, dataflow.marks, state, unbounded),
+            repartition_times=RepartitionTimes({}, {}, {}, dataflow.marks, state, unbounded),
         )
         subtask = Subtask(
             SubtaskIndex(0), parts, follower=follower, silence_limit_seconds=60, batch_size=BatchSize(1, 1_000)

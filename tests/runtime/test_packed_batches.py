@@ -77,7 +77,7 @@ def asked_for(step: Step, folder: Path) -> int:
         snapshot_executor=AtOnce(),
         store_executor=AtOnce(),
         commit_executor=AtOnce(),
-        repartition_times=RepartitionTimes({}, {}, dataflow.marks, state, unbounded),
+        repartition_times=RepartitionTimes({}, {}, {}, dataflow.marks, state, unbounded),
     )
     size = Untimed.within(1, None)
     subtask = Subtask(SubtaskIndex(0), parts, follower=None, silence_limit_seconds=60, batch_size=size)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import twopc.operators.windows
 from tests.simulation.mutants import Mutant, instead
 from tests.simulation.mutants_of_records import pop_for_now
 from twopc.operators.aligned_windows import AlignedWindows
@@ -15,6 +14,7 @@ from twopc.operators.marked_times import MarkedTimes
 from twopc.operators.process import ProcessOperator
 from twopc.operators.session_windows import SessionWindows
 from twopc.operators.sliding_windows import SlidingWindows
+from twopc.operators.source_times import SourceTimes
 from twopc.operators.stored_numbers import StreamTime
 from twopc.operators.time_queue import TimeQueue
 from twopc.operators.timed_operators import TimedOperators
@@ -323,7 +323,7 @@ MUTANTS_OF_TIME = (
     ),
     Mutant(
         "a record that is late where it comes from does not say so behind that",
-        instead(twopc.operators.windows, "own_time", lambda row: None),
+        instead(SourceTimes, "own_time", lambda times, row: None),
         timed("timers", drained=False, sinks=("out", "own")),
         100,
     ),

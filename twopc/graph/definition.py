@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from twopc.graph.operator import Operator, upstream
 from twopc.graph.rules import refuse_loose_ends, refuse_own_output, refuse_what_cannot_be
 from twopc.job_connectors import JobSink, JobSource
 from twopc.operators.broadcast import feeding_broadcasts
+from twopc.operators.node import sending_sources
 from twopc.operators.step import Step
 from twopc.port import Port
 from twopc.serde import Json, Serde
@@ -124,6 +126,16 @@ class JobDefinition:
         }
 
     @property
+    def met_by_marks(self) -> dict[str, frozenset[str]]:
+        """The sources without marks that each with some meets, where the order of event time counts."""
+        marked, met = frozenset(self.marked_sinks.values()), dict[str, frozenset[str]]()
+        for place in self.timed_inputs:
+            before = sending_sources(self.operators, place)
+            for source in before & marked:
+                met[source] = met.get(source, frozenset()) | before - marked
+        return met
+
+    @property
     def stages(self) -> dict[str, int]:
         """The stage of each source: 0, or one more than those whose records come to the sink that it is behind."""
         stages: dict[str, int] = {}
@@ -150,7 +162,8 @@ class JobDefinition:
     def state_serdes(self) -> dict[StateName, Serde]:
         """The serde of each state by key."""
         marked = self.marked_sinks
-        times: dict[StateName, Serde] = {StateName(key, STREAM_TIME): Json() for key in (*marked, *marked.values())}
+        told = chain(marked, marked.values(), *self.met_by_marks.values())
+        times: dict[StateName, Serde] = {StateName(key, STREAM_TIME): Json() for key in told}
         steps = self.steps.items()
         return {StateName(key, name): serde for key, step in steps for name, serde in step.states.items()} | times
 

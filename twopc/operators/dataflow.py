@@ -29,9 +29,10 @@ from twopc.operators.broadcast import BroadcastTable
 from twopc.operators.instance import Instance, OperatorContext
 from twopc.operators.marked_times import MarkedTimes
 from twopc.operators.meeting import Order, in_order, order_of
-from twopc.operators.node import Node, sources_before, sources_with_marks
+from twopc.operators.node import Node, marked_before, sources_before
 from twopc.operators.result import Result, Work
 from twopc.operators.sink_output import OnError, SinkOutput, fail
+from twopc.operators.source_times import SourceTimes
 from twopc.operators.step import Step
 from twopc.operators.stop import Stop, trunk
 from twopc.operators.time_bound import Latest, unbounded
@@ -76,13 +77,14 @@ class Dataflow:
         self._failed = False
         self._numbers = numbers
         self._instances: dict[str, Instance] = {}
+        self._source_times = SourceTimes(store)
         with ExitStack() as closing:
             closing.callback(self.close)
             self._open(nodes, store, tables or {}, latest)
             closing.pop_all()
         origins = {key: sources_before(nodes, key) for key in self._instances}
         self.timed = TimedOperators(self._instances, origins, numbers)
-        self.marks = MarkedTimes(sources_with_marks(nodes), self.timed, store)
+        self.marks = MarkedTimes(nodes, self.timed, self._source_times, store)
         self.mark: Row | None = None
         self._wiring = Wiring(nodes, self._instances)
         self._cuttable = {source: frozenset(trunk(starts)) for source, starts in self._wiring.starts.items()}
@@ -285,12 +287,10 @@ class Dataflow:
         steps: dict[str, Step] = {node.id: node.operation for node in nodes if isinstance(node.operation, Step)}
         sharers = sum(StateName(key, name).is_declared for key, step in steps.items() for name in step.states)
         used = {Port.parse(before) for node in nodes for before in node.inputs}
-        marked = sources_with_marks(nodes)
         for key, step in steps.items():
             outputs = {port.output for port in used if port.operator == key}
-            before = sources_before(nodes, key)
-            by_marks = bool(before) and before <= marked
-            found = OperatorContext(key, store, sharers, outputs, latest, tables, self._instances, by_marks)
+            by_marks, times, instances = bool(marked_before(nodes, key)), self._source_times, self._instances
+            found = OperatorContext(key, store, sharers, outputs, latest, times, tables, instances, by_marks)
             self._instances[key] = step.open(found)
 
     def close(self) -> None:

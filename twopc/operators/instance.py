@@ -16,6 +16,7 @@ from twopc.state.layout import StateName
 
 if TYPE_CHECKING:
     from twopc.operators.broadcast import BroadcastTable
+    from twopc.operators.source_times import SourceTimes
 
 
 class Instance(ABC):
@@ -106,6 +107,7 @@ class OperatorContext:
 
     `outputs` are those of its side outputs from which records go on, `tables` the broadcast tables of the job, and
     `instances` the operators before it. Records may move stream time to the time that `latest` says, and no further.
+    `source_times` are of sources whose records meet, there, those of a `key_by`.
     """
 
     operator_id: str
@@ -114,10 +116,11 @@ class OperatorContext:
     """The caches of the subtask, which share its memory."""
     outputs: Collection[str]
     latest: Latest
+    source_times: SourceTimes
     tables: Mapping[str, BroadcastTable]
     instances: Mapping[str, Instance]
     by_marks: bool = False
-    """Whether marks alone move stream time here: all that comes, comes through topics of the job's own."""
+    """Whether marks alone move stream time here: some of what comes does so through topics of the job's own."""
 
     def cache(self, state: str, form: HeldForm = AS_STORED) -> WriteBackCache:
         """Return the cache of one of its states."""

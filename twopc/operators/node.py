@@ -30,9 +30,20 @@ def sources_before(nodes: Sequence[Node], of: str) -> frozenset[str]:
     return frozenset(node.id for node in nodes if node.id in wanted and not node.inputs)
 
 
+def sending_sources(nodes: Sequence[Node], of: str) -> frozenset[str]:
+    """Return the sources whose records come to an operator: of those before it, not that of a table it looks into."""
+    sending = senders(nodes, of)
+    return frozenset(node.id for node in nodes if node.id in sending and not node.inputs)
+
+
 def sources_with_marks(nodes: Sequence[Node]) -> frozenset[str]:
     """Return the sources in whose records there are marks of time, which alone move it behind them."""
     return frozenset(node.id for node in nodes if isinstance(node.operation, Source) and node.operation.has_marks)
+
+
+def marked_before(nodes: Sequence[Node], of: str) -> frozenset[str]:
+    """Return the sources with marks whose records come to an operator; where there are any, marks alone move time."""
+    return sending_sources(nodes, of) & sources_with_marks(nodes)
 
 
 def feeding(nodes: Sequence[Node], some: Iterable[str]) -> frozenset[str]:

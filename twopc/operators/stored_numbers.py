@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twopc.column_rows import partitions_of
 from twopc.operators.write_back_cache import KeyedStateStore
+from twopc.record import Batch
 from twopc.state.layout import OPEN_WINDOWS, ROWS, STREAM_TIME, TOLD, StateName
 
 _KEY = b""
@@ -46,6 +48,24 @@ class StreamTimes:
         if (operator, number) not in self._times:
             self._times[operator, number] = StreamTime(operator, number, self._store)
         return self._times[operator, number]
+
+    def count(self, operator: str, batch: Batch, latest: int) -> dict[int, int]:
+        """Let the records of a batch move that of an operator, none further than `latest`.
+
+        Return the index of each that is behind it, and the time that it is behind.
+        """
+        behind: dict[int, int] = {}
+        numbers = partitions_of(batch.rows)
+        times = {number: self.of(operator, number) for number in set(numbers)}
+        for index, (number, stamp) in enumerate(zip(numbers, batch.timestamps, strict=True)):
+            if stamp is None or stamp > latest:
+                continue
+            time = times[number]
+            if time.now is None or stamp >= time.now:
+                time.now = stamp
+            else:
+                behind[index] = time.now
+        return behind
 
     def write_back(self) -> None:
         """Bring the store up to every one of them."""

@@ -33,7 +33,6 @@ from twopc.stand_ins import KeyOnly
 from twopc.state.key_form import legible
 from twopc.state.whole_key import left_out, whole_key
 from twopc.termination import TERMINATION
-from twopc.time_marks import own_time
 from twopc.windows import Window
 
 NOTHING = Batch([], [])
@@ -81,7 +80,7 @@ class WindowOperator(EventTimeOperator[_Partition]):
 
     def __init__(self, step: WindowAggregate, context: OperatorContext) -> None:
         self._operator, self._step, self._store = context.operator_id, step, context.store
-        self._latest = context.latest
+        self._latest, self._own_time = context.latest, context.source_times.own_time
         self._kind = kind_of(step)
         self._cache = context.cache(step.name, self._kind)
         super().__init__(step, [self._cache], context)
@@ -158,9 +157,9 @@ class WindowOperator(EventTimeOperator[_Partition]):
     def _lateness(self, row: Row, now: int, all_told: int) -> int:
         """Return the time by which a record is late that is seen at this stream time.
 
-        Behind a `key_by` that is not before the time of where it comes from: late there, late here.
+        Where marks move that, it is not before the time of where the record comes from: late there, late here.
         """
-        own = own_time(row) if self._by_marks else None
+        own = self._own_time(row) if self._by_marks else None
         return max(now, all_told) if own is None else max(now, all_told, own)
 
     def _apply(self, change: Change, windows: Open, partition: _Partition, form: bytes, left: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +13,8 @@ from twopc.clock import Clock
 from twopc.errors import TwoPhaseCommitError
 from twopc.faults.points import CrashPoint, reached
 from twopc.graph import JobDefinition
+from twopc.graph.counted_time import with_counted_time
+from twopc.graph.operator import Operator
 from twopc.operators import Dataflow
 from twopc.operators.broadcast import broadcast_tables, feeding_broadcasts
 from twopc.operators.time_ahead import Bound, say_times_ahead, set_time_back
@@ -105,11 +107,9 @@ def assemble(
     for executor in (store_executor, snapshot_executor, commit_executor):
         closing.callback(executor.shutdown, wait=True, cancel_futures=True)
     numbers = owned(spec.splits, definition.keyed_sources)
-    fed = feeding_broadcasts(definition.operators)
-    operators = [each for each in definition.operators if each.id not in fed]
     latest = ahead_of(around.clock, spec.settings.max_time_ahead_ms)
     state = KeyedState(backend)
-    dataflow = Dataflow(operators, state, record_errors.refuse, numbers, tables, latest)
+    dataflow = Dataflow(_operators(definition), state, record_errors.refuse, numbers, tables, latest)
     closing.callback(dataflow.close)
     inline_bytes = spec.settings.inline_bytes(spec.parallelism)
     return SubtaskDependencies(
@@ -163,6 +163,12 @@ def patience_seconds(spec: SubtaskSpec) -> float:
     """Return how long a subtask goes on without a word of the coordinator."""
     settings = spec.settings
     return max(SILENCE_MIN_SECONDS, 2 * (settings.checkpoint_interval_ms + settings.checkpoint_timeout_ms) / 1000)
+
+
+def _operators(definition: JobDefinition) -> Sequence[Operator]:
+    """Return the operators that a subtask runs."""
+    fed, met = feeding_broadcasts(definition.operators), frozenset().union(*definition.met_by_marks.values())
+    return with_counted_time([each for each in definition.operators if each.id not in fed], met)
 
 
 def _state(definition: JobDefinition, spec: SubtaskSpec, around: Surroundings) -> StateBackend:

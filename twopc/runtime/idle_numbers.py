@@ -4,7 +4,8 @@
   of its splits was read for so long, nothing of them waits to be processed, and, as far as is known, nothing is left to
   read: one that lags behind has records.
 - At sinks that write to a topic of the job's own, one rests as soon as all that is there is read and processed. It is
-  never moved here: what all subtasks tell is written there as a mark (`repartition_times`).
+  never moved here: what all subtasks tell is written there as a mark (`repartition_times`). So are the times of sources
+  whose records meet what is read there.
 
 It is looked at with each checkpoint, so a number counts as idle up to one interval later.
 """
@@ -99,6 +100,10 @@ class IdleNumbers:
                 told.append(
                     self._told(sink, sources, times, _never if self._repartitions.never_rests(sink) else _rests)
                 )
+                for source in sorted(self._repartitions.meeting[sink]):
+                    numbers = self._numbers({source})
+                    met = {(sink, number): self._repartitions.time_of(source, number) for number in numbers}
+                    told.append(self._told(sink, frozenset({source}), met, _rests))
         return tuple(told)
 
     def behind(self, followed: Sequence[FollowedTime]) -> list[tuple[str, int, int]]:

@@ -1,7 +1,8 @@
 """How far event time has come in what goes to topics of the job's own, and the marks that tell it there.
 
 Before a topic each partition number has a time: the greatest timestamp of what was written from there. A record that is
-behind that says so with itself. A number that is itself behind such topics has the time of the marks in those.
+behind that says so with itself. A number that is itself behind such topics has the time of the marks in those. What
+comes by another way, and meets what is read there, has a time by its source (`operators.source_times`).
 
 Each is told with a checkpoint; the time of all numbers comes back with a later trigger, and is written as a mark behind
 all records up to that checkpoint, once by whoever reads the partition. Times go into the snapshots, so a restart goes
@@ -13,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from twopc.column_rows import partitions_of
 from twopc.graph import JobDefinition
 from twopc.operators import SinkOutput
 from twopc.operators.marked_times import MarkedTimes
+from twopc.operators.node import sending_sources
 from twopc.operators.stored_numbers import StreamTimes
 from twopc.operators.time_bound import Latest
 from twopc.operators.write_back_cache import KeyedStateStore
 from twopc.protocol.facts import SplitPosition
 from twopc.protocol.followed_times import FollowedTime
 from twopc.record import Batch
-from twopc.time_marks import new_marks, own_time, with_own_times
+from twopc.time_marks import new_marks, with_own_times
 
 
 class RepartitionTimes:
@@ -33,15 +34,17 @@ class RepartitionTimes:
         self,
         behind: Mapping[str, str],
         sources: Mapping[str, frozenset[str]],
+        meeting: Mapping[str, frozenset[str]],
         marks: MarkedTimes,
         store: KeyedStateStore,
         latest: Latest,
     ) -> None:
         """`behind` has the source that reads what each sink writes there; `sources` those whose records come to it.
 
-        No record moves time further than `latest`.
+        `meeting` has those whose records meet the ones of such a source. No record moves time further than `latest`.
         """
-        self.sources = {sink: sources[sink] for sink in behind}
+        self.sources = {sink: sources[sink] & marks.sources or sources[sink] for sink in behind}
+        self.meeting = {sink: meeting.get(source, frozenset()) for sink, source in behind.items()}
         self._source_behind, self._marks, self._latest = behind, marks, latest
         self._by_marks = {sink for sink, before in self.sources.items() if before <= marks.sources}
         self._times = StreamTimes(store)
@@ -51,8 +54,8 @@ class RepartitionTimes:
     def of(cls, definition: JobDefinition, marks: MarkedTimes, store: KeyedStateStore, latest: Latest) -> Self:
         """Return those of a job."""
         behind = definition.marked_sinks
-        before = {sink: frozenset(definition.sources_before(sink)) for sink in behind}
-        return cls(behind, before, marks, store, latest)
+        before = {sink: sending_sources(definition.operators, sink) for sink in behind}
+        return cls(behind, before, definition.met_by_marks, marks, store, latest)
 
     def sent(self, outputs: Sequence[SinkOutput]) -> Sequence[SinkOutput]:
         """These are written: return them with what their records tell of the time where they come from."""
@@ -67,6 +70,10 @@ class RepartitionTimes:
         if sink in self._by_marks:
             return self._marks.least(self.sources[sink], number)
         return self._times.of(sink, number).now
+
+    def time_of(self, source: str, number: int) -> int | None:
+        """Return the time of a source that meets what is read there; None before any."""
+        return self._marks.others.of(source, number)
 
     def never_rests(self, sink: str) -> bool:
         """Whether more may always come there, though nothing is to be read now: its inputs are such topics."""
@@ -91,17 +98,8 @@ class RepartitionTimes:
     def _sent(self, output: SinkOutput) -> Batch:
         sink, batch = output.sink, output.batch
         if sink in self._by_marks:
+            own_time = self._marks.others.own_time
             told = {index: own for index, row in enumerate(batch.rows) if (own := own_time(row)) is not None}
             return with_own_times(batch, told) if told else batch
-        latest, late = self._latest(), dict[int, int]()
-        numbers = partitions_of(batch.rows)
-        times = {number: self._times.of(sink, number) for number in set(numbers)}
-        for index, (number, stamp) in enumerate(zip(numbers, batch.timestamps, strict=True)):
-            if stamp is None or stamp > latest:
-                continue
-            time = times[number]
-            if time.now is None or stamp >= time.now:
-                time.now = stamp
-            else:
-                late[index] = time.now
+        late = self._times.count(sink, batch, self._latest())
         return with_own_times(batch, late) if late else batch
