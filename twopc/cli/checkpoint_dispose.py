@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from twopc.checkpoints.reference import LocatedCheckpoint, locate
+from twopc.cli.at_rest import refuse_unended, runs_here
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.cli.completion import checkpoint_names
 from twopc.cli.coordinator_options import (
@@ -21,13 +22,11 @@ from twopc.cli.coordinator_options import (
 )
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.token_options import TokenFile
-from twopc.driver.discovery import find
 from twopc.driver.embedded import coordinator_at_rest
 from twopc.errors import ConfigurationError
 from twopc.protocol.ledger_state import LedgerState
 from twopc.rpc.admin_client import AdminClient
 from twopc.storage.open import open_store
-from twopc.storage.store import CheckpointStore
 
 
 def dispose(
@@ -87,25 +86,13 @@ def _refuse_one_of_several(located: LocatedCheckpoint, checkpoint: str) -> None:
 @contextmanager
 def _coordinator(options: CoordinatorOptions, job: str, state: LedgerState, killed: bool) -> Iterator[AdminClient]:
     """Connect to the coordinator that owns the job, or to one that lives for this moment where no other does."""
-    if options.coordinator or _runs_here(options.store, job):
+    if options.coordinator or runs_here(options.store, job):
         with options.connect_to(job) as client:
             yield client
         return
-    if state.ended is None and not killed:
-        raise ConfigurationError(
-            f"the last run of job {job!r} has not ended in order: if it runs elsewhere, name its --coordinator; if it "
-            "was killed, and runs nowhere, say so with --killed"
-        )
+    refuse_unended(job, state, killed, "name its --coordinator")
     with (
         coordinator_at_rest(options.store) as address,
         AdminClient(address.address, token=address.token) as client,
     ):
         yield client
-
-
-def _runs_here(store: CheckpointStore, job: str) -> bool:
-    try:
-        find(store, job)
-    except ConfigurationError:
-        return False
-    return True

@@ -11,9 +11,10 @@ import typer
 
 from twopc.cli.coordinator_options import CoordinatorOptions, Job, Timeout, connect, coordinator_options, wait_seconds
 from twopc.cli.history import history
+from twopc.cli.job_delete import delete
 from twopc.cli.job_report import headline, job_tables, jobs_table
 from twopc.cli.output import Output, OutputOption
-from twopc.cli.own_topics import own_topics, own_topics_text
+from twopc.cli.own_topics import own_topics, own_topics_table, own_topics_text
 from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables
 from twopc.cli.trigger import trigger_checkpoint
@@ -22,7 +23,7 @@ from twopc.protocol.checkpoints import CheckpointKind
 from twopc.rpc.admin_client import JobSummary
 
 app = typer.Typer(
-    help="List, show and rescale jobs that run, take a checkpoint of one, and show what became of those before.",
+    help="List, show and rescale jobs, take a checkpoint of one, see those before, and delete what a job has left.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -60,7 +61,7 @@ def show(
 ) -> None:
     """Show where a job stands: its subtasks, and its checkpoints that are kept, in flight, waiting and failed.
 
-    With --checkpoint-dir also the topics that it has made for itself (key_by).
+    With --checkpoint-dir also the topics that it has made for itself (key_by): what they hold, and why.
 
     Example: twopc jobs show late-flights --checkpoint-dir checkpoints
     """
@@ -69,12 +70,13 @@ def show(
     # Of a coordinator elsewhere the checkpoints may be out of reach.
     topics = [] if options.coordinator else own_topics(options.store, job)
     if output is Output.JSON:
-        typer.echo(json.dumps(asdict(found) | {"own_topics": topics}))
+        typer.echo(json.dumps(asdict(found) | {"own_topics": [asdict(each) for each in topics]}))
         return
     typer.echo(headline(found))
     print_tables(job_tables(found))
     if topics:
-        typer.echo(own_topics_text(topics))
+        print_tables([own_topics_table(topics)])
+        typer.echo(own_topics_text(job))
 
 
 @app.command()
@@ -125,6 +127,7 @@ def rescale(
 
 
 app.command()(history)
+app.command()(delete)
 
 
 def _jobs(options: CoordinatorOptions) -> list[JobSummary]:
