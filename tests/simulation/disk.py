@@ -90,6 +90,10 @@ class CheckpointFolder(LocalStore):
         root: Any = self.top
         super().__init__(root)
 
+    def within(self, name: str) -> CheckpointFolder:
+        """There is one job."""
+        return self
+
     def creator(self) -> str:
         """Of one length, and the same in every play of a seed."""
         self._creators += 1

@@ -119,6 +119,7 @@ class SimHost:
     coordinator: SimJobClient
     spawn: Callable[[SubtaskSpec], SimSubtask]
     abandon: Callable[[Sequence[SimSubtask]], None]
+    kept_positions: Callable[[], Sequence[SplitPosition]]
     running: SimStage | None = None
     committer: Committer | None = None
     host: Any = field(init=False)
@@ -144,9 +145,6 @@ class SimHost:
     def all_damage(self, error: CheckpointCorrupted, checkpoint_id: CheckpointId | None) -> TwoPhaseCommitError:
         return error
 
-    def kept_positions(self) -> tuple[SplitPosition, ...]:
-        return ()
-
     def remove_work(self, attempt: AttemptId) -> None:
         """There is nothing on this machine."""
 
@@ -162,6 +160,7 @@ class SimDriver:
         definition: JobDefinition,
         spawn: Callable[[SubtaskSpec], SimSubtask],
         abandon: Callable[[Sequence[SimSubtask]], None],
+        kept: Callable[[], Sequence[SplitPosition]],
         is_blamed: Callable[[str], bool],
         recoveries_died: Callable[[], int],
         restore_from: str,
@@ -184,7 +183,7 @@ class SimDriver:
         self._stopping = False
         self._lane = Lane(self.process, "main")
         self._watching = Lane(self.process, "events")
-        self._edge: Any = SimHost(definition, definition.source, definition.sink, client, spawn, abandon)
+        self._edge: Any = SimHost(definition, definition.source, definition.sink, client, spawn, abandon, kept)
         self._driver = Driver(RunningJob(definition, "", ""), self._drawn_settings(), restore_from)
         self._ended_subtasks: SimStage | None = None
         self._deleted = 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import tests.simulation.own_topic
 from coordinator.membership import Membership
 from coordinator.stages import StageEnds
+from tests.simulation.job import OWN_SOURCE
 from tests.simulation.mutants import Mutant, instead
 from twopc.kafka.positions.course import Course
-from twopc.kafka.positions.partition_position import PartitionSplit
+from twopc.kafka.positions.partition_position import PartitionSplit, partition_positions
 from twopc.kafka.transactions.transactional import TransactionalWriter
 from twopc.protocol.ids import NO_CHECKPOINT
 from twopc.runtime.inputs import Inputs
@@ -43,6 +45,7 @@ GOING_BACK: dict[str, Any] = {
 
 
 _end, _at, _asked = Membership.end, PartitionSplit.at, TransactionalWriter._asked_own_ends
+_positions = Inputs.positions
 
 
 def _at_once(stages: StageEnds, committed: Any) -> Any:
@@ -60,6 +63,14 @@ def _end_of_all(membership: Membership, subtask: Any, end: Any) -> Any:
 def _all_stages(inputs: Any, stage: int = 0) -> None:
     for reader in inputs._readers.values():
         reader.bound()
+
+
+def _newest(kept: Any) -> Any:
+    return {held.partition: held for held in partition_positions(kept)}
+
+
+def _without_own(inputs: Any, waiting: Any) -> Any:
+    return tuple(held for held in _positions(inputs, waiting) if held.source != OWN_SOURCE)
 
 
 def _nothing_passed(course: Any, held: Any, mixed: Any, end: Any) -> Any:
@@ -90,6 +101,13 @@ MUTANTS_OF_STAGES = (
     Mutant("what is left to read is passed over", instead(Course, "passing", _all_passed), GOES_BACK, 500),
     Mutant("positions forget what they pass over", instead(PartitionSplit, "at", _without_passed), GOES_BACK, 500),
     Mutant("one end is taken for all subtasks", instead(Course, "has", _by_the_least_end), GOES_BACK, 2_000),
+    Mutant(
+        "a topic of the job's own is deleted up to where the newest checkpoint stands",
+        instead(tests.simulation.own_topic, "oldest", _newest),
+        GOES_BACK,
+        500,
+    ),
+    Mutant("positions in it are in no checkpoint", instead(Inputs, "positions", _without_own), OWN_TOPIC, 500),
     Mutant(
         "a checkpoint has the ends of the one before",
         instead(TransactionalWriter, "_asked_own_ends", _ends_of_the_checkpoint_before),

@@ -18,7 +18,13 @@ from tests.simulation.source import AT_ONCE, LOOKS_AGAIN_MS, SimGroup, SimRow, S
 from twopc.context import JobContext, SubtaskContext
 from twopc.errors import Unavailable
 from twopc.kafka.positions.course import Course
-from twopc.kafka.positions.partition_position import PartitionPosition, PartitionSplit, input_of, partition_positions
+from twopc.kafka.positions.partition_position import (
+    PartitionPosition,
+    PartitionSplit,
+    input_of,
+    oldest,
+    partition_positions,
+)
 from twopc.kafka.repartition_planner import course_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.topic_identity import TopicIdentity
@@ -66,6 +72,8 @@ class OwnReader(SplitReader):
             return None
         partition = self._world.pick(list(self._next))
         log = self._broker.partition_log(partition)
+        if self._next[partition] < log.begin:
+            raise Unavailable("simulated: what is to be read is deleted")
         end = min(log.last_stable_offset, (self._stops or {}).get(partition, log.last_stable_offset))
         if end <= self._next[partition]:
             return None
@@ -121,6 +129,9 @@ class OwnSource(Source, SourcePlanner):
         for number in range(len(self._broker.lanes)):
             partition = TopicPartition(TOPIC, number)
             start, passed = (known[partition].position, known[partition].passed) if partition in known else (0, ())
+            if start < (begin := self._broker.partition_log(partition).begin):
+                what = f"{partition} from {start} on, and it begins at {begin}"
+                self._broker.world.violated("what was still to be read is deleted", what)
             splits.append(PartitionSplit(partition, self._broker.topic_id, Position(start), None, passed=passed))
         return [split.to_split() for split in splits]
 
@@ -137,6 +148,14 @@ class OwnSource(Source, SourcePlanner):
         self._broker.world.coverage["passed over"] += passing.passed != ()
         self._broker.world.coverage["left to read besides"] += passing.position < course.last_end(number)
         return passing
+
+    def forget(self, context: JobContext, kept: Sequence[SplitPosition]) -> None:
+        if self._broker.away:
+            raise Unavailable("simulated: nobody deletes what was read")
+        for partition, held in oldest(kept).items():
+            log = self._broker.partition_log(partition)
+            self._broker.world.coverage["trimmed"] += log.begin < held.position
+            log.begin = max(log.begin, held.position)
 
     def follower(self) -> Follower:
         return SimGroup(self._broker, TOPIC)

@@ -40,6 +40,8 @@ class PartitionLog:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.begin = 0
+        """The first offset that was not deleted."""
         self.producers: dict[int, ProducerState] = {}
         self._first: dict[int, First] = {}
 

@@ -21,6 +21,7 @@ import tests.simulation.kafka_clients
 import tests.simulation.snapshots
 import tests.simulation.subtask
 import twopc.driver.supervision
+import twopc.driver.trimming
 import twopc.kafka.clients.retry
 import twopc.kafka.transactions.lingering_transactions
 import twopc.kafka.transactions.live_commit
@@ -154,6 +155,7 @@ def replaced() -> Iterator[None]:
         for name, stands_in in (("disk", disk), ("os", disk), ("secrets", SimSecrets()), ("remove_tree", remove_tree)):
             stack.enter_context(patch.object(twopc.storage.files, name, stands_in))
         stack.enter_context(patch.object(twopc.driver.supervision, "SWEEP_PAUSE_SECONDS", SWEEP_SECONDS))
+        stack.enter_context(patch.object(twopc.driver.trimming, "TRIM_PAUSE_SECONDS", SWEEP_SECONDS))
         stack.enter_context(patch.object(coordinator.silence, "START_MS", START_MS))
         stack.enter_context(patch.object(coordinator.ledger, "encode_entry", _present.encode_entry))
         stack.enter_context(patch.object(Core, "step", watched_step(lambda: _present._now)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from tests.simulation.broker import SimBroker
 from tests.simulation.broker_model import GroupOffsets
@@ -18,6 +19,7 @@ from tests.simulation.job import (
     FIRST_SINK,
     GROWING,
     INPUTS,
+    JOB,
     KAFKA_TOPICS,
     OWN,
     OWN_SOURCE,
@@ -38,6 +40,7 @@ from tests.simulation.subtask import SimSubtask
 from tests.simulation.timed_job import timed_graph
 from tests.simulation.world import World
 from twopc import events
+from twopc.checkpoints.catalog import positions_of_kept
 from twopc.graph import JobDefinition
 from twopc.kafka.positions.witness import WitnessMetadata
 from twopc.protocol.ids import AttemptId, CheckpointId
@@ -205,6 +208,7 @@ class Simulation:
                 self.definition,
                 self._spawn,
                 self._abandon,
+                partial(positions_of_kept, self.folder, JOB),
                 lambda message: self.folder.is_blamed(message) or self.broker.ended_input(message),
                 self._recoveries_died,
                 self.restore_from,

@@ -21,7 +21,7 @@ from twopc.kafka.clients.topic_client import TopicClient
 from twopc.kafka.input.reader import END_SECONDS, KafkaReader
 from twopc.kafka.input.startup_modes import GroupOffsets, StartingOffsets, StartupMode
 from twopc.kafka.output.topic_output import TopicOutput
-from twopc.kafka.positions.partition_position import PartitionPosition, partition_positions
+from twopc.kafka.positions.partition_position import oldest
 from twopc.kafka.registry.serde import RegistrySerde
 from twopc.kafka.repartition_planner import RepartitionPlanner
 from twopc.kafka.sink import TOPICS_BUDGET_SECONDS, DeliveryGuarantee, KafkaSink
@@ -177,17 +177,14 @@ class RepartitionSource(KafkaSource):
     has_marks = True
 
     def forget(self, context: JobContext, kept: Sequence[SplitPosition]) -> None:
-        oldest: dict[TopicPartition, PartitionPosition] = {}
-        for held in partition_positions(kept):
-            earliest = oldest.get(held.partition, held)
-            oldest[held.partition] = held if held.position < earliest.position else earliest
+        needed = oldest(kept)
         servers = bootstrap_servers_of(self.bootstrap_servers, context.settings)
         with TopicClient(servers, self.properties) as client:
-            now = client.topics({each.topic for each in oldest})
+            now = client.topics({each.topic for each in needed})
             client.delete_records(
                 {
                     partition: held.position
-                    for partition, held in oldest.items()
+                    for partition, held in needed.items()
                     # A topic that was made again since has other records at these offsets.
                     if held.position > 0 and partition.topic in now and now[partition.topic].topic_id == held.topic_id
                 }

@@ -161,3 +161,11 @@ def _parsed(split: str, position: object) -> tuple[Position, str, _Remarks]:
         case [int() as offset, str() as topic_id, dict() as remarks]:
             return Position(offset), topic_id, decode_body(_Remarks, remarks, "position", f"split {split!r}")
     raise CheckpointCorrupted(f"split {split!r} has position {position!r}, which is no offset and topic id of Kafka's")
+
+
+def oldest(kept: Iterable[SplitPosition]) -> dict[TopicPartition, PartitionPosition]:
+    """Return the least position of each partition: nothing that is kept would read what is before it."""
+    found: dict[TopicPartition, PartitionPosition] = {}
+    for held in partition_positions(kept):
+        found[held.partition] = min(found.get(held.partition, held), held, key=lambda each: each.position)
+    return found
