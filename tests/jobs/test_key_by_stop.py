@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.kafka.kit import grow_topic
 from twopc import Job, Json, KafkaSink, KafkaSource, events
 from twopc.connect import RunSettings
 from twopc.driver.run import run
@@ -91,3 +93,27 @@ def test_a_job_goes_back_to_where_it_had_read_all_and_to_where_records_of_its_ow
     run(counting(name).definition(), replace(settings, restore_from=str(stopped)))
     again = [*range(1, 41), *range(21, 41)]
     assert counted(servers, name) == {b"%d" % key: again for key in range(KEYS)}
+
+
+def test_partitions_that_somebody_adds_to_the_topic_hold_nothing_for_a_job_that_goes_back_to_before_that(
+    broker: Broker, topic: Callable[[], str], tmp_path: Path
+) -> None:
+    name, servers = topic(), broker.bootstrap_servers
+    create_topic(servers, f"{name}-in", 2)
+    create_topic(servers, f"{name}-out", 1)
+    settings = RunSettings(bootstrap_servers=servers, checkpoint_dir=str(tmp_path), host="inline", until_end=True)
+    settings = replace(settings, checkpoints_retained=50)
+    job = Job(name)
+    by_number = job.source(KafkaSource(f"{name}-in", value=Json())).key_by(lambda number: number, name="by-number")
+    by_number.sink(KafkaSink(f"{name}-out", key=Json(), value=Json()))
+
+    def run_on(first: int, settings: RunSettings) -> int:
+        produce(servers, f"{name}-in", [b"%d" % number for number in range(first, first + 50)])
+        return run(job.definition(), settings).last_checkpoint_id
+
+    before = run_on(0, settings)
+    grow_topic(servers, f"{name}-by-number-repartition", 4)
+    run_on(50, settings)
+    run_on(100, replace(settings, restore_from=str(before)))
+    again = Counter(int(record.value or b"") for record in read_topic(servers, f"{name}-out"))
+    assert again == Counter([*range(150), *range(50, 100)])

@@ -22,6 +22,7 @@ from twopc.kafka.positions.partition_position import (
     PartitionPosition,
     PartitionSplit,
     input_of,
+    is_in,
     oldest,
     partition_positions,
 )
@@ -79,9 +80,7 @@ class OwnReader(SplitReader):
             return None
         passed = next(split.passed for split in self._splits if split.partition == partition)
         found = [
-            (at, value)
-            for at, value in log.committed(self._next[partition])
-            if at < end and not any(first <= at < last for first, last in passed)
+            (at, value) for at, value in log.committed(self._next[partition]) if at < end and not is_in(passed, at)
         ]
         taken = found[: min(most, AT_ONCE if self._world.calm else self._world.between(1, 3))]
         self._next[partition] = end if len(taken) == len(found) else taken[-1][0] + 1
@@ -142,9 +141,10 @@ class OwnSource(Source, SourcePlanner):
 
     def _passing(self, course: Course, held: PartitionPosition) -> PartitionPosition:
         log, number = self._broker.partition_log(held.partition), held.partition.partition
-        between = range(max(course.first_end(number), held.position), course.last_end(number))
+        end = Position(log.high_watermark)
+        between = range(*course.mixed(held, end))
         mixed = [(log.entries[at].producer_id, (Position(at), Position(at + 1))) for at in between]
-        passing = course.passing(held, mixed, Position(log.high_watermark))
+        passing = course.passing(held, mixed, end)
         self._broker.world.coverage["passed over"] += passing.passed != ()
         self._broker.world.coverage["left to read besides"] += passing.position < course.last_end(number)
         return passing

@@ -25,7 +25,7 @@ from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.input.topic_reader import high_watermarks, read
 from twopc.kafka.output.topic_writer import TopicWriter
 from twopc.kafka.positions.course import Course
-from twopc.kafka.positions.partition_position import Gap, input_of, partition_positions
+from twopc.kafka.positions.partition_position import Gap, input_of, is_in, partition_positions
 from twopc.kafka.repartition import TOPIC_SETTINGS
 from twopc.kafka.repartition_planner import course_of
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -53,7 +53,7 @@ class OwnRecords:
         return cls(course_of(metadata, topic), {held.partition: held.passed for held in here})
 
     def are_passed(self, place: Place) -> bool:
-        return any(first <= place.offset < end for first, end in self.passed.get(place.partition, ()))
+        return is_in(self.passed.get(place.partition, ()), place.offset)
 
     def led_here(self, place: Place, transaction: Transaction) -> bool:
         """Whether this transaction wrote it for the checkpoint or before."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from twopc.errors import ConfigurationError
 from twopc.kafka.clients.control_client import ControlClient
 from twopc.kafka.clients.retry import call_with_retry
@@ -9,7 +11,7 @@ from twopc.kafka.input.batches import scan
 from twopc.kafka.input.planner import PLAN_BUDGET_SECONDS, KafkaPlanner
 from twopc.kafka.positions.course import Course, Written
 from twopc.kafka.positions.partition_position import PartitionPosition, input_of, partition_positions
-from twopc.kafka.topic_partition import Position
+from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.known_topics import known_topics
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition
 
@@ -21,6 +23,7 @@ class RepartitionPlanner(KafkaPlanner):
         held = self._own(restored.positions)
         courses = {topic: course_of(restored, topic) for topic in self.topics}
         with self.connect() as client:
+            held += call_with_retry(lambda: _added_since(client, held), PLAN_BUDGET_SECONDS)
             ends = call_with_retry(lambda: client.high_watermarks([at.partition for at in held]), PLAN_BUDGET_SECONDS)
             passing = [_passing(client, courses[at.partition.topic], at, ends[at.partition]) for at in held]
         return [at.to_split_position() for at in passing]
@@ -47,19 +50,29 @@ def course_of(restored: CheckpointMetadata, topic: str) -> Course:
     )
 
 
+def _added_since(client: ControlClient, held: Sequence[PartitionPosition]) -> tuple[PartitionPosition, ...]:
+    """Return the first offset of each partition that somebody has added since: all there was written later."""
+    known = {at.partition for at in held}
+    topics = client.topics({at.partition.topic for at in held})
+    every = ((TopicPartition(name, number), info) for name, info in topics.items() for number in range(info.partitions))
+    return tuple(
+        PartitionPosition(partition, info.topic_id, Position(0)) for partition, info in every if partition not in known
+    )
+
+
 def _number(at: PartitionPosition) -> int:
     return at.partition.partition
 
 
 def _passing(client: ControlClient, course: Course, at: PartitionPosition, end: Position) -> PartitionPosition:
     """Read the headers of what subtasks wrote at the same time, and return the position that passes over the rest."""
-    first, last = course.first_end(at.partition.partition), course.last_end(at.partition.partition)
+    mixed_from, mixed_to = course.mixed(at, end)
 
     def fetch(offset: Position) -> bytes:
         return call_with_retry(lambda: client.fetch(at.partition, offset), PLAN_BUDGET_SECONDS)
 
     mixed = [
         (batch.producer_id, (Position(batch.first), Position(batch.last + 1)))
-        for batch in scan(fetch, max(first, at.position), min(last, end))
+        for batch in scan(fetch, mixed_from, mixed_to)
     ]
     return course.passing(at, mixed, end)

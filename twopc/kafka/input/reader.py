@@ -26,7 +26,7 @@ from twopc.kafka.clients.client_health import BrokerHealthCheck
 from twopc.kafka.clients.failures import error_of, failure
 from twopc.kafka.input.fetching import ReadError, fetching
 from twopc.kafka.positions.group_offset import group_offset
-from twopc.kafka.positions.partition_position import LastRead, PartitionSplit, partition_positions
+from twopc.kafka.positions.partition_position import LastRead, PartitionSplit, is_in, partition_positions
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topic_serdes import TopicSerdes
 from twopc.kafka.topics.subtask_client import SubtaskClient
@@ -280,7 +280,7 @@ class KafkaReader(SourceReader):
         kept = [
             index
             for index, (topic, number, offset) in enumerate(places_of(rows))
-            if not any(first <= offset < end for first, end in self._passed.get(TopicPartition(topic, number), ()))
+            if not is_in(self._passed.get(TopicPartition(topic, number), ()), offset)
         ]
         at = self._current()
         self._passed = {each: gaps for each, gaps in self._passed.items() if gaps[-1][1] > at[each]}

@@ -56,6 +56,11 @@ class Course:
         """Return the offset in a partition from which on all was written after the checkpoint."""
         return max(each.end(number) for each in self._newest)
 
+    def mixed(self, held: PartitionPosition, end: Position) -> Gap:
+        """Return the offsets from a position on where a record's producer says whether it led to the checkpoint."""
+        number = held.partition.partition
+        return max(self.first_end(number), held.position), min(self.last_end(number), end)
+
     def has(self, number: int, producer_id: int, offset: int) -> bool:
         """Whether what a producer wrote there led to the checkpoint."""
         writer = self._writer.get(producer_id)
@@ -64,7 +69,7 @@ class Course:
     def passing(self, held: PartitionPosition, mixed: Iterable[tuple[int, Gap]], end: Position) -> PartitionPosition:
         """Return the position that passes over what was written after the checkpoint, in a partition up to its `end`.
 
-        `mixed` are the batches between `first_end` and `last_end`, each the producer's id and its offsets.
+        `mixed` are the batches at offsets that are that, each the producer's id and its offsets.
         """
         number = held.partition.partition
         later = [offsets for producer, offsets in mixed if not self.has(number, producer, offsets[0])]

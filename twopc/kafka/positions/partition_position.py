@@ -29,6 +29,11 @@ Gap = tuple[Position, Position]
 """Offsets that nobody read: from the first to before the second."""
 
 
+def is_in(ranges: Iterable[Gap], offset: int) -> bool:
+    """Whether an offset is in one of these ranges."""
+    return any(first <= offset < end for first, end in ranges)
+
+
 class LastRead(NamedTuple):
     """The leader epoch of what was read last, right before offset `end`.
 
