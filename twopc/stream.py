@@ -30,8 +30,10 @@ from twopc.operators import (
     Print,
     Process,
     StatefulMap,
+    StatefulMapRecords,
 )
 from twopc.operators.how import How, HowBoth
+from twopc.operators.keyed_records import StatefulFunction
 from twopc.operators.records import print_record
 from twopc.operators.stream_join_step import JoinStreams
 from twopc.operators.window_step import WindowAggregate
@@ -131,7 +133,6 @@ class Stream:
 
         A checkpoint waits for what is in flight. Calls are made again after a crash and by `twopc verify`: what they
         change elsewhere is changed at least once.
-
         The function may be an object with `async def __call__(self, value)`. If it has `async def open(self)`, that is
         awaited before the first call, and `async def close(self)` at the end of the attempt; each subtask has a copy of
         such an object (`copy.copy`). A client that all calls share is opened there.
@@ -148,10 +149,7 @@ class Stream:
         keeps_key: bool = False,
         name: str | None = None,
     ) -> Stream:
-        """Replace each record by `await function(record)`, as `map_async` does with values.
-
-        `keeps_key` is as of `map_records`.
-        """
+        """Replace each record by `await function(record)`, as `map_async` does; `keeps_key` is as of `map_records`."""
         return self._then(MapAsyncRecords(function, concurrency, _timeout_ms(timeout), retries, keeps_key), name)
 
     def map_batches(
@@ -190,7 +188,6 @@ class Stream:
         state for each key, wherever its records came from. It is made at the start, with as many partitions as the
         greatest of the inputs before it has, or `partitions`. What is written there is part of the job's transactions,
         so a record goes on behind it when the checkpoint has completed that it was written before.
-
         Timestamp and headers are kept. Values travel in the format of their source, if nothing has changed them since,
         else as JSON, or by the serde `value`. Keys come back as they were, bytes, text, and what JSON can encode, or
         travel by the serde `key`. The order of records of one key holds as far as they came from one partition.
@@ -225,6 +222,15 @@ class Stream:
         objects with the same fields are one.
         """
         return self._then(StatefulMap(function, name, Json() if state is None else state), name)
+
+    def stateful_map_records(
+        self, function: StatefulFunction, *, name: str, state: Serde | None = None, keeps_key: bool = False
+    ) -> Stream:
+        """Replace each record by those of `new_state, outputs = function(state, record)`: None, a Record or several.
+
+        The state is that of `stateful_map`; `keeps_key` is as of `map_records`.
+        """
+        return self._then(StatefulMapRecords(function, name, Json() if state is None else state, keeps_key), name)
 
     def process(self, processor: Processor, *, name: str, keeps_key: bool = False) -> Stream:
         """Replace each record by those that `processor.process(record, context)` returns or yields.

@@ -52,8 +52,8 @@ def refuse_scattered_keys(job: str, operators: Sequence[Operator]) -> None:
                 "it may change the key: records of the new key may come from any partition, and each has a state of "
                 f"its own. Put {step.operator} before it, and change values with map, filter and flat_map, "
                 "which keep the key; or put key_by between the two, which brings all records of one key together; or "
-                "say keeps_key=True of map_records, flat_map_records, map_async_records, map_batches or process, where "
-                "that leaves the key as it is"
+                "say keeps_key=True of map_records, flat_map_records, map_async_records, stateful_map_records, "
+                "map_batches or process, where that leaves the key as it is"
             )
 
 

@@ -5,6 +5,7 @@ from twopc.operators.batch_step import MapBatches
 from twopc.operators.broadcast import JoinBroadcast, KeepBroadcast
 from twopc.operators.dataflow import Dataflow
 from twopc.operators.keyed import StatefulMap
+from twopc.operators.keyed_records import StatefulMapRecords
 from twopc.operators.meeting import Order
 from twopc.operators.process_step import Process
 from twopc.operators.records import FilterRecords, FlatMapRecords, KeyByRecords, MapRecords, PeekRecords, Print
@@ -42,6 +43,7 @@ __all__ = [
     "Process",
     "SinkOutput",
     "StatefulMap",
+    "StatefulMapRecords",
     "Step",
     "Turn",
     "WindowAggregate",

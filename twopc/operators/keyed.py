@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -38,17 +38,17 @@ Run = tuple[int, list[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class StatefulMap(FunctionStep):
-    """(state of the key or None, value) -> (new state or None to forget the key, value)"""
+class StatefulStep(FunctionStep):
+    """A step with a function that is given the state of the key, and leaves another behind."""
 
     name: str
     state: Serde
-    keeps_key = by_key = keys_apart = True
+    by_key = keys_apart = True
     sees_time = False
 
     def __post_init__(self) -> None:
         FunctionStep.__post_init__(self)
-        checked_name("the name of a stateful_map", self.name)
+        checked_name(f"the name of a {self.operator}", self.name)
         checked_state_serde(f"state of {self}", self.state)
 
     @property
@@ -60,24 +60,36 @@ class StatefulMap(FunctionStep):
     def state_name(self) -> str:
         return self.name
 
+    @property
+    def called(self) -> Callable[[Any, Any], tuple[Any, Any]]:
+        """The function as it is called for each element."""
+        return self.function
+
+    def __str__(self) -> str:
+        return f"{self.operator}({function_name(self.function)}, name={self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulMap(StatefulStep):
+    """(state of the key or None, value) -> (new state or None to forget the key, value)"""
+
+    keeps_key = True
+
     def open(self, context: OperatorContext) -> Instance:
         return KeyedOperator(self, context.cache(self.name))
 
-    def __str__(self) -> str:
-        return f"stateful_map({function_name(self.function)}, name={self.name!r})"
-
 
 class KeyedOperator(OnePortInstance):
-    """One stateful_map on one subtask."""
+    """One such step on one subtask."""
 
-    def __init__(self, step: StatefulMap, states: WriteBackCache) -> None:
-        self._step = step
+    def __init__(self, step: StatefulStep, states: WriteBackCache) -> None:
+        self._function = step.called
         self._states = states
         self._key_forms = KeyForms(step)
         self._coding = _Coding(step.state)
 
     def process(self, batch: Batch, over: Over) -> Result:
-        """Return the batch with the function's outputs as its values."""
+        """Return what the function makes of the batch."""
         keys, bad_key = self._key_forms.of(batch)
         batch = batch.first(len(keys))
         runs = list(partition_runs(batch.rows, keys))
@@ -85,7 +97,7 @@ class KeyedOperator(OnePortInstance):
             self._states.fetch(partition, some)
         outputs: list[Any] = []
         cause: BaseException | None = None
-        rest = over(batch.values)
+        rest = over(self._column(batch))
         try:
             for run in runs:
                 self._apply(run, rest, outputs)
@@ -96,7 +108,15 @@ class KeyedOperator(OnePortInstance):
         self._states.settle()
         if len(outputs) == len(keys):
             cause = bad_key
-        return Result(len(outputs), batch.first(len(outputs)).with_values(outputs), cause)
+        return self._result(batch.first(len(outputs)), outputs, cause)
+
+    def _column(self, batch: Batch) -> list[Any]:
+        """Return what the function is called with."""
+        return batch.values
+
+    def _result(self, batch: Batch, outputs: list[Any], cause: BaseException | None) -> Result:
+        """Return what comes of a batch of which these are the outputs."""
+        return Result(len(outputs), batch.with_values(outputs), cause)
 
     def write_back(self) -> None:
         self._states.write_back()
@@ -109,10 +129,10 @@ class KeyedOperator(OnePortInstance):
         coding.size_bytes = 0
         try:
             loops().apply(
-                self._step.function,
+                self._function,
                 coding.decode,
                 coding.encode,
-                _pair_of,
+                pair_of,
                 coding.holds_ints,
                 keys,
                 values,
@@ -160,7 +180,7 @@ class _Coding:
         return data
 
 
-def _pair_of(result: Any) -> tuple[Any, Any]:
+def pair_of(result: Any) -> tuple[Any, Any]:
     """Return what the function returned, where it is a pair of another type than a plain tuple."""
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(f"the function must return a pair (new state, value), not {type(result).__name__}")

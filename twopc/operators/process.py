@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from twopc.column import Over, failure_at
@@ -27,7 +27,7 @@ from twopc.operators.instance import OperatorContext, TimedInstance
 from twopc.operators.key_timers import KeyTimers
 from twopc.operators.keyed import KeyForms, partition_runs
 from twopc.operators.process_step import Process
-from twopc.operators.records import as_batch, checked, kept
+from twopc.operators.records import as_batch, collected_records, kept
 from twopc.operators.result import Result, Work
 from twopc.operators.side_outputs import SideOutputs
 from twopc.operators.stored_numbers import StreamTime
@@ -250,7 +250,7 @@ class ProcessOperator(TimedInstance):
         """Call a function of the processor; return what it raised, and then it has changed nothing."""
         call, made = self._call, len(outputs)
         try:
-            _collect(function(argument, self._context), outputs)
+            collected_records(function(argument, self._context), outputs)
             if self._checks_keys:
                 for produced in (*outputs[made:], *self._side_outputs.of_call):
                     kept(self._context.key, produced)
@@ -301,20 +301,3 @@ def _copied(step: Process) -> Processor:
             f"{step}: each subtask has a copy of the processor, and this one can't be copied: {error}. Make what can't "
             "be when process first needs it"
         ) from error
-
-
-def _collect(produced: Any, outputs: list[Record]) -> None:
-    """Add what a function produced; a generator runs here, so that its errors have a record."""
-    if produced is None:
-        return
-    if isinstance(produced, Record):
-        outputs.append(produced)
-        return
-    if isinstance(produced, str | bytes | dict) or not isinstance(produced, Iterable):
-        raise TypeError(f"the function must return or yield Records, or None, not {type(produced).__name__}")
-    try:
-        outputs.extend(map(checked, produced))
-    finally:
-        # One that is left in its middle would end at some time or other, in the call of another key.
-        if isinstance(produced, Generator):
-            produced.close()

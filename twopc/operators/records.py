@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +98,23 @@ def checked(produced: Any) -> Record:
             "and drop records with filter_records"
         )
     return produced
+
+
+def collected_records(produced: Any, outputs: list[Record]) -> None:
+    """Add what a function produced; a generator runs here, so that its errors have a record."""
+    if produced is None:
+        return
+    if isinstance(produced, Record):
+        outputs.append(produced)
+        return
+    if isinstance(produced, str | bytes | dict) or not isinstance(produced, Iterable):
+        raise TypeError(f"the function must return or yield Records, or None, not {type(produced).__name__}")
+    try:
+        outputs.extend(map(checked, produced))
+    finally:
+        # One that is left in its middle would end at some time or other, in the call of another key.
+        if isinstance(produced, Generator):
+            produced.close()
 
 
 @dataclass(frozen=True, slots=True)

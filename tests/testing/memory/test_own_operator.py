@@ -170,6 +170,7 @@ def test_these_steps_keep_the_key_and_all_others_may_change_it() -> None:
     said = {step.__name__ for step in steps_of(Step) if not keeps_key_unless_told(step)}
     assert said == {
         *("MapRecords", "MapAsyncRecords", "FlatMapRecords", "MapBatches", "Process", "KeyBy", "KeyByRecords"),
+        "StatefulMapRecords",
     }
 
 
