@@ -79,6 +79,13 @@ SUITES = {
         (Case(job="table_join"), STATEFUL_PEERS),
         (Case(job="dead_letters"), STATEFUL_PEERS),
     ),
+    "new-keys": _suite(
+        "a new key and a count, on few keys and on a million, beside the JVM's",
+        2_000_000,
+        3,
+        (Case(job="rekeyed_count"), ("twopc", "kafka-streams", "flink")),
+        (Case(job="rekeyed_count", keys=1_000_000), ("twopc", "kafka-streams", "flink")),
+    ),
     "many-keys": _suite(
         "windows and a table on 100,000 keys, on every system that has them",
         1_000_000,

@@ -102,3 +102,18 @@ def test_of_an_entry_the_last_that_was_kept_comes_out(
         queue.write_back()
         queue = TimeQueue(QUEUE, 0, store)
     assert [queue.pop(3) for _ in range(4)] == [*((at, b"a", b"new") for at in (1, 2, 3)), None]
+
+
+def test_what_is_taken_before_it_was_written_is_not_written_and_what_was_written_is_deleted() -> None:
+    store = DictStore()
+    queue = TimeQueue(QUEUE, 3, store)
+    queue.add(1, b"written")
+    queue.write_back()
+    assert queue.pop(0) is None
+    queue.add(2, b"taken")
+    assert [queue.pop(2), queue.pop(2)] == [(1, b"written", b""), (2, b"taken", b"")]
+    queue.add(1, b"written")
+    queue.remove(1, b"written")
+    queue.write_back()
+    assert [value for _, _, value in store.writes] == [b"", None]
+    assert store.states == {}

@@ -339,3 +339,13 @@ def test_a_grace_that_was_changed_holds_for_the_windows_that_are_open(grace_ms: 
     WindowHarness(TEN, grace_ms=5, store=store).put(at(("a", 1)))
     told = WindowHarness(TEN, grace_ms=grace_ms, store=store).put(at(("b", 100)))
     assert told["final"] == [("a", 0, 10, 1)]
+
+
+def test_a_window_that_is_over_before_a_snapshot_is_taken_costs_no_write_and_one_that_was_written_is_deleted() -> None:
+    windowed = WindowHarness(TEN, store=(store := DictStore()))
+    windowed.put(at(("written", 1)))
+    windowed.flow.write_back()
+    windowed.put(at(("written", 11), ("over", 12), ("open", 21), ("over", 22), ("open", 31)))
+    windowed.flow.write_back()
+    changed = {key: value is not None for _, key, value in store.writes if key in (b"written", b"over", b"open")}
+    assert changed == {b"written": False, b"open": True}

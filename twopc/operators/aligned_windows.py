@@ -23,6 +23,8 @@ class _Span(NamedTuple):
 class AlignedWindows:
     """The windows of one step."""
 
+    end_is_behind = 1
+
     def __init__(self, step: WindowAggregate, kind: Aligned, values: WindowValues) -> None:
         self._step, self._values, self._grace_ms = step, values, step.grace_ms
         self._starts = starts_of(kind)
@@ -48,13 +50,12 @@ class AlignedWindows:
         return self._starts.end(start) + self._grace_ms
 
     def take_over(self, windows: Open, at: int) -> list[tuple[int, Held]]:
-        return [(start, windows.pop(start)) for start in sorted(windows) if self.closes(start, None) <= at]
+        return [
+            (start, windows.pop(start)) for start in sorted(windows) if self._starts.end(start) + self._grace_ms <= at
+        ]
 
     def window(self, start: int, held: Held) -> Window:
         return Window(start, self._starts.end(start), self._values.shown(held))
-
-    def timestamp(self, start: int, held: Held) -> int:
-        return self._starts.end(start) - 1
 
     def held(self, stored: list[bytes | None]) -> list[Open | None]:
         return [None if each is None else self._open(each) for each in stored]

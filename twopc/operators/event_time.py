@@ -129,16 +129,22 @@ class EventTimeOperator(TimedInstance, Generic[P]):
         self._settle()
         return taken, bad_key if taken == len(keys) else cause
 
-    def _time_at(self, time: StreamTime, stamp: int | None, row: Row, latest: int) -> tuple[int, int] | RecordFault:
-        """Return the timestamp of a record, and the stream time at which it is seen; or what is wrong with it."""
+    def _time_at(self, time: StreamTime, stamp: int | None, latest: int) -> int | None:
+        """Return the stream time at which a record of this timestamp is seen; None where that is wrong (`_fault`)."""
         if stamp is None or stamp > LATEST_MS:
-            return without_time(row, stamp, self._operation)
+            return None
         now = NEVER if time.now is None else time.now
         if stamp <= now:
-            return stamp, now
+            return now
         if stamp > latest:
-            return too_far_ahead(row, stamp, latest, self._operation)
-        return stamp, now if self._by_marks else stamp
+            return None
+        return now if self._by_marks else stamp
+
+    def _fault(self, stamp: int | None, row: Row, latest: int) -> RecordFault:
+        """Return what is wrong with the timestamp of a record."""
+        if stamp is None or stamp > LATEST_MS:
+            return without_time(row, stamp, self._operation)
+        return too_far_ahead(row, stamp, latest, self._operation)
 
     def _move(self, time: StreamTime, now: int) -> None:
         """A record is taken at this time."""

@@ -60,14 +60,17 @@ class WaitingRecords:
     """Those of one side under one partition number; `by_key` has them by the form of their key, as far as fetched."""
 
     def __init__(self, side: JoinSide, number: int) -> None:
-        self.side = side
+        self.side, self._number = side, number
         self.by_key: dict[bytes, list[Held] | None]
         self._dirty: dict[bytes, list[Held] | None]
         self.by_key, self._dirty = side.cache.of(number)
 
     def add(self, form: bytes, came: Held) -> None:
         """Let one more wait, behind those of its time."""
-        every = self.by_key.get(form) or []
+        every = self.by_key.get(form)
+        if every is None:
+            every = []
+            self.side.cache.begins(self._number, form)
         if every and every[-1][0] > came[0]:
             every.insert(bisect_left(every, (came[0] + 1,)), came)
         else:
@@ -114,8 +117,11 @@ class WaitingRecords:
         gone = every[:count]
         if gone:
             del every[:count]
-            self.by_key[form] = self._dirty[form] = every or None
             self.side.cache.grew(-size)
+            if every:
+                self._dirty[form] = every
+            else:
+                self.side.cache.ends(self._number, form)
         if not every:
             return gone, None
         return gone, every[0][1] if self.side.wait_alike else min(each[1] for each in every)

@@ -28,6 +28,8 @@ Span = tuple[int, Held]
 class SessionWindows:
     """The sessions of one step."""
 
+    end_is_behind = 0
+
     def __init__(self, step: WindowAggregate, kind: Session, values: WindowValues) -> None:
         self._values = values
         self._gap_ms = kind.gap_ms
@@ -69,9 +71,6 @@ class SessionWindows:
 
     def window(self, start: int, held: Span) -> Window:
         return Window(start, held[0], self._values.shown(held[1]))
-
-    def timestamp(self, start: int, held: Span) -> int:
-        return held[0]
 
     def held(self, stored: list[bytes | None]) -> list[Open | None]:
         taken = self._values.taken

@@ -30,6 +30,8 @@ class Content(NamedTuple):
 class SlidingWindows:
     """The windows of one step."""
 
+    end_is_behind = 0
+
     def __init__(self, step: WindowAggregate, kind: Sliding, values: WindowValues) -> None:
         self._step, self._values = step, values
         self._size_ms = kind.size_ms
@@ -79,9 +81,6 @@ class SlidingWindows:
 
     def window(self, start: int, held: Content) -> Window:
         return Window(start, start + self._size_ms, self._values.shown(held.held))
-
-    def timestamp(self, start: int, held: Content) -> int:
-        return start + self._size_ms
 
     def held(self, stored: list[bytes | None]) -> list[Open | None]:
         return [None if each is None else dict(self._open(each)) for each in stored]

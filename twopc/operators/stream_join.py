@@ -25,7 +25,7 @@ from twopc.operators.keyed import Run
 from twopc.operators.result import Result, Work
 from twopc.operators.stream_join_step import SIDES, JoinStreams
 from twopc.operators.write_back_cache import KeyedStateStore
-from twopc.record import Batch, ErrorStage, Headers, RecordError, RecordFault, Row
+from twopc.record import Batch, ErrorStage, Headers, RecordError, Row
 from twopc.stand_ins import KeyOnly
 from twopc.state.key_form import legible
 from twopc.state.whole_key import left_out, whole_key
@@ -110,10 +110,10 @@ class StreamJoin(EventTimeOperator[_Partition]):
         index = begin
         # The forms come first: the other way round one value more would be taken.
         for form, value in zip(forms, rest, strict=False):
-            seen = self._time_at(time, stamps[index], rows[index], latest)
-            if isinstance(seen, RecordFault):
-                return index - begin, seen
-            stamp, now = seen
+            stamp = stamps[index]
+            now = self._time_at(time, stamp, latest)
+            if stamp is None or now is None:
+                return index - begin, self._fault(stamp, rows[index], latest)
             self._move(time, now)
             if timers.earliest <= now and not self._let_go(partition, now, rows[index], rest):
                 return index - begin, None
@@ -158,7 +158,8 @@ class StreamJoin(EventTimeOperator[_Partition]):
             until, form, left = due
             following = None
             for which, waiting in enumerate(partition.sides):
-                waiting.side.cache.fetch(partition.number, (form,))
+                if form not in waiting.by_key:
+                    waiting.side.cache.fetch(partition.number, (form,))
                 gone, first = waiting.leave(form, until)
                 if gone and self._goes_alone[which]:
                     self._put_alone(gone, due, row, which)

@@ -8,6 +8,7 @@ Invariants:
 - Every entry up to the horizon is at hand; behind it entries are in the store, or dirty: changed, and not yet written.
 - `earliest` is never later than the first entry, so who compares it with the time at hand misses nothing.
 - Memory is bounded by what is at hand, however often entries are added and removed: one that is moved leaves nothing.
+- What is added and taken before it was written costs no call of the store.
 """
 
 from __future__ import annotations
@@ -58,15 +59,21 @@ class TimeQueue:
         self._at_hand: dict[bytes, bytes] = {}
         self._horizon: bytes | None = b""
         self._dirty: dict[bytes, bytes | None] = {}
+        self._new: dict[bytes, bytes] = {}
+        """The dirty ones that the store is known to lack."""
 
     def add(self, at: int, due: bytes, kept: bytes = b"") -> None:
         """Add an entry, or keep something else of one that is there."""
         entry = entry_of(at, due)
-        self._dirty[entry] = kept
         if self._horizon is not None and entry > self._horizon:
+            self._change(entry, kept)
             return
         is_new = entry not in self._at_hand
         self._at_hand[entry] = kept
+        if not is_new or entry in self._dirty:
+            self._change(entry, kept)
+        else:
+            self._new[entry] = kept
         if is_new:
             heappush(self._heap, entry)
             self.earliest = min(self.earliest, at)
@@ -76,7 +83,7 @@ class TimeQueue:
     def remove(self, at: int, due: bytes) -> None:
         """Remove an entry; that there is none is fine."""
         entry = entry_of(at, due)
-        self._dirty[entry] = None
+        self._forget(entry)
         self._at_hand.pop(entry, None)
         if len(self._heap) > 2 * len(self._at_hand) + AT_HAND_MAX:
             self._heap = sorted(self._at_hand)
@@ -86,16 +93,15 @@ class TimeQueue:
         while True:
             while self._heap:
                 entry = self._heap[0]
-                if entry not in self._at_hand:
-                    heappop(self._heap)
-                    continue
                 at, due = parted_entry(entry)
                 self.earliest = at
                 if at > until:
                     return None
                 heappop(self._heap)
-                self._dirty[entry] = None
-                return at, due, self._at_hand.pop(entry)
+                # One that was removed is still in the heap.
+                if (kept := self._at_hand.pop(entry, None)) is not None:
+                    self._forget(entry)
+                    return at, due, kept
             if self._horizon is None:
                 self.earliest = math.inf
                 return None
@@ -120,15 +126,25 @@ class TimeQueue:
 
     def settle(self) -> None:
         """Between batches: write where much is dirty."""
-        if len(self._dirty) > (DIRTY_WHILE_FROZEN_MAX if self._store.frozen() else DIRTY_MAX):
+        if len(self._dirty) + len(self._new) > (DIRTY_WHILE_FROZEN_MAX if self._store.frozen() else DIRTY_MAX):
             self.write_back()
 
     def write_back(self) -> None:
         """Write every change to the store; what the store refuses stays dirty."""
-        if self._dirty:
-            entries = sorted(self._dirty)
-            self._store.put_many(self._state, self._partition, entries, [self._dirty[entry] for entry in entries])
+        dirty = self._dirty | self._new
+        if dirty:
+            entries = sorted(dirty)
+            self._store.put_many(self._state, self._partition, entries, [dirty[entry] for entry in entries])
             self._dirty.clear()
+            self._new.clear()
+
+    def _change(self, entry: bytes, kept: bytes) -> None:
+        changed: dict[bytes, Any] = self._new if entry in self._new else self._dirty
+        changed[entry] = kept
+
+    def _forget(self, entry: bytes) -> None:
+        if self._new.pop(entry, None) is None:
+            self._dirty[entry] = None
 
     def _read_more(self, horizon: bytes) -> None:
         self.write_back()

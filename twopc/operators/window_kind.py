@@ -30,6 +30,10 @@ class Change(NamedTuple):
 class WindowKind(HeldForm, Protocol):
     """One kind of windows, with what they come to."""
 
+    @property
+    def end_is_behind(self) -> int:
+        """1 where the end of a window is the first millisecond behind it, 0 where it is its last."""
+
     def change(self, windows: Open, stamp: int, now: int, value: Any) -> Change | None:
         """Return what a record changes, None if it is late at the stream time `now`; change nothing.
 
@@ -47,9 +51,6 @@ class WindowKind(HeldForm, Protocol):
 
     def window(self, start: int, held: Any) -> Window:
         """Return the window as it is told."""
-
-    def timestamp(self, start: int, held: Any) -> int:
-        """Return the last millisecond that belongs to the window."""
 
 
 def refuse_other_windows(step: WindowAggregate, start: int, end: int) -> NoReturn:

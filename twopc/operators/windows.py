@@ -28,7 +28,7 @@ from twopc.operators.window_kind import REMEMBERED, WINDOW_BYTES, Change, Open
 from twopc.operators.window_kinds import kind_of
 from twopc.operators.window_step import WindowAggregate
 from twopc.operators.write_back_cache import KeyedStateStore
-from twopc.record import Batch, RecordFault, Row
+from twopc.record import Batch, Row
 from twopc.stand_ins import KeyOnly
 from twopc.state.key_form import legible
 from twopc.state.whole_key import left_out, whole_key
@@ -65,6 +65,8 @@ class _Partition(TimedPartition):
         self.open = OpenWindows(operator, number, store)
         if self.time.now is None and self.open.now is None:
             self.open.begin()
+        self.grown = 0
+        """By how many windows more than `open` knows of."""
         self.all_told = NEVER if self.told.now is None else self.told.now + grace_ms
         """The stream time at which, with this grace, all is over that was told before this attempt."""
 
@@ -121,18 +123,20 @@ class WindowOperator(EventTimeOperator[_Partition]):
         partition = self._opened(number)
         time, timers, all_told = partition.time, partition.timers, partition.all_told
         held, dirty = self._cache.of(number)
-        change_of, stamps, rows = self._kind.change, batch.timestamps, batch.rows
+        change_of, stamps, keys, rows = self._kind.change, batch.timestamps, batch.keys, batch.rows
         latest = self._latest()
         index = begin
         # The forms come first: the other way round one value more would be taken.
         for form, value in zip(forms, rest, strict=False):
-            seen = self._time_at(time, stamps[index], rows[index], latest)
-            if isinstance(seen, RecordFault):
-                return index - begin, seen
-            stamp, now = seen
+            stamp = stamps[index]
+            now = self._time_at(time, stamp, latest)
+            if stamp is None or now is None:
+                return index - begin, self._fault(stamp, rows[index], latest)
+            seen = max(now, all_told)
+            late_by = self._lateness(rows[index], seen) if self._by_marks else seen
             try:
-                change = change_of(held.get(form) or {}, stamp, self._lateness(rows[index], now, all_told), value)
-                left = left_out(batch.keys[index])
+                change = change_of(held.get(form) or {}, stamp, late_by, value)
+                left = left_out(keys[index])
             except TERMINATION:
                 raise
             except BaseException as error:  # noqa: BLE001 - it is an error of the record in hand
@@ -144,40 +148,43 @@ class WindowOperator(EventTimeOperator[_Partition]):
                 self._late.append(index)
             else:
                 # What closed just now may have been the last that the key had.
-                held[form] = dirty[form] = windows = held.get(form) or self._kind.begin(change, max(now, all_told))
+                windows = held.get(form)
+                if not windows:
+                    windows = self._kind.begin(change, seen)
+                    self._cache.begins(number, form)
+                held[form] = dirty[form] = windows
                 self._apply(change, windows, partition, form, left)
                 if self._has_current:
-                    self._tell(change, rows[index], batch.keys[index], stamp)
+                    self._tell(change, rows[index], keys[index], stamp)
                 # A window that waits for a longer grace of before, and has grown, is over by the grace of now.
                 if timers.earliest <= now:
                     self._let_go(partition, now, rows[index], None)
             index += 1
         return index - begin, None
 
-    def _lateness(self, row: Row, now: int, all_told: int) -> int:
-        """Return the time by which a record is late that is seen at this stream time.
-
-        Where marks move that, it is not before the time of where the record comes from: late there, late here.
-        """
-        own = self._own_time(row) if self._by_marks else None
-        return max(now, all_told) if own is None else max(now, all_told, own)
+    def _lateness(self, row: Row, seen: int) -> int:
+        """Return the time by which a record is late, where marks move time: late where it comes from, late here."""
+        own = self._own_time(row)
+        return seen if own is None else max(seen, own)
 
     def _apply(self, change: Change, windows: Open, partition: _Partition, form: bytes, left: bytes) -> None:
-        before = _number(windows)
         for start in change.gone:
             del windows[start]
+        partition.grown -= len(change.gone)
         for start, entry in change.put.items():
             if start not in windows:
                 closes = self._kind.closes(start, entry)
-                if all(closes < self._kind.closes(*other) for other in windows.items()):
+                if not windows or all(closes < self._kind.closes(*other) for other in windows.items()):
                     partition.timers.add(closes, form, left)
+                partition.grown += start != REMEMBERED
             windows[start] = entry
-        if more := _number(windows) - before:
-            self._grew(partition, more)
 
-    def _grew(self, partition: _Partition, more: int) -> None:
-        partition.open.changed(more)
-        self._cache.grew(WINDOW_BYTES * more)
+    def _settle(self) -> None:
+        for partition in self._partitions.values():
+            partition.open.changed(partition.grown)
+            self._cache.grew(WINDOW_BYTES * partition.grown)
+            partition.grown = 0
+        super()._settle()
 
     def _tell(self, change: Change, row: Row, key: Any, stamp: int) -> None:
         for start in sorted(change.put.keys() - {REMEMBERED}):
@@ -198,24 +205,24 @@ class WindowOperator(EventTimeOperator[_Partition]):
             raise user_code_error(row, str(self._step), error) from error
 
     def _put_out(self, partition: _Partition, now: int, row: Row, rest: Iterator[Any] | None) -> bool:
-        number, timers, kind = partition.number, partition.timers, self._kind
+        number, timers, kind, put = partition.number, partition.timers, self._kind, self._final.put
         held, dirty = self._cache.of(number)
         for at, form, left in timers.take_due(now, rest):
-            self._cache.fetch(number, (form,))
+            if form not in held:
+                self._cache.fetch(number, (form,))
             windows: Open = held.get(form) or {}
-            before, remembered = _number(windows), windows.get(REMEMBERED)
+            remembered = windows.get(REMEMBERED)
             over = kind.take_over(windows, at)
-            for start, entry in over:
+            if over:
                 whose, key = KeyOnly(row, legible(form), at), whole_key(form, left)
-                self._final.put(whose, key, kind.window(start, entry), kind.timestamp(start, entry))
+                for start, entry in over:
+                    window = kind.window(start, entry)
+                    put(whose, key, window, window.end - kind.end_is_behind)
+                partition.grown -= len(over)
             if windows:
                 timers.add(min(kind.closes(*each) for each in windows.items()), form, left)
-            if over or windows.get(REMEMBERED) != remembered:
-                held[form] = dirty[form] = windows or None
-                self._grew(partition, _number(windows) - before)
+            if not windows:
+                self._cache.ends(number, form)
+            elif over or windows.get(REMEMBERED) != remembered:
+                held[form] = dirty[form] = windows
         return timers.earliest > now
-
-
-def _number(windows: Open) -> int:
-    """Return how many windows there are, without what is remembered of others."""
-    return len(windows) - (REMEMBERED in windows)

@@ -82,11 +82,15 @@ AS_STORED: HeldForm = AsStored()
 
 @dataclass(slots=True)
 class _Partition:
-    """What is at hand of one partition number; `dirty` are those of the `held` that the store lacks."""
+    """What is at hand of one partition number.
+
+    `dirty` are those of the `held` that the store does not have so, `new` those of the dirty of which it has nothing.
+    """
 
     is_whole: bool
     held: dict[bytes, Any] = field(default_factory=dict)
     dirty: dict[bytes, Any] = field(default_factory=dict)
+    new: set[bytes] = field(default_factory=set)
 
 
 class WriteBackCache:
@@ -145,6 +149,22 @@ class WriteBackCache:
         opened = self._opened(partition)
         return opened.held, opened.dirty
 
+    def begins(self, partition: int, key: bytes) -> None:
+        """A state begins, which is about to be put into those of `of`: the key was fetched, and has none."""
+        opened = self._partitions[partition]
+        if key not in opened.dirty:
+            opened.new.add(key)
+
+    def ends(self, partition: int, key: bytes) -> None:
+        """A key has no state any more; where the store has nothing of it, nothing is written."""
+        opened = self._partitions[partition]
+        opened.held[key] = None
+        if key in opened.new:
+            opened.new.discard(key)
+            del opened.dirty[key]
+        else:
+            opened.dirty[key] = None
+
     def put(self, partition: int, keys: Iterable[bytes], values: Iterable[bytes | None]) -> None:
         """Replace the state of each of these keys, whatever it was, read or not; of a key the last value stands."""
         held, dirty = self.of(partition)
@@ -200,3 +220,4 @@ class WriteBackCache:
                 states = self._form.stored(list(map(dirty.__getitem__, keys)))
                 self._store.put_many(self._state, partition, keys, states)
                 dirty.clear()
+                opened.new.clear()
