@@ -100,6 +100,25 @@ def test_what_is_wrong_with_a_start_is_said_when_the_session_is_needed(monkeypat
         holder.get()
 
 
+@pytest.mark.parametrize("error", [ConnectionRefusedError("gone"), TypeError("'JavaPackage' object is not callable")])
+def test_a_start_that_fails_in_its_middle_leaves_no_jvm_to_the_next(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    without_a_jvm(monkeypatch, {})
+    starts, holder = Starts(monkeypatch), SessionHolder("local[1]", SparkConfiguration("job"))
+
+    def fails(_builder: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SparkSession.Builder, "getOrCreate", fails)
+        with pytest.raises(ConfigurationError, match="can't start"):
+            holder.get()
+    assert starts.forgotten == 1
+    holder.get()
+    assert (starts.count, starts.forgotten) == (2, 1)
+
+
 def test_java_is_looked_for_before_the_first_start_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Later on one that does not answer may do so again in a moment, and is tried again."""
     without_a_jvm(monkeypatch, {})

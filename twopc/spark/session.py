@@ -151,9 +151,12 @@ class SessionHolder:
             if self._stop():
                 start.abandon()
                 raise StoppedEarly
-        if isinstance(start.error, ConfigurationError):
-            raise start.error
         if start.error is not None:
+            if self._can_start_another:
+                # Its JVM may be gone, or have half a session: the next start has one of its own.
+                _forget()
+            if isinstance(start.error, ConfigurationError):
+                raise start.error
             raise self._refused(start.error) from start.error
         assert start.session is not None
         self._ever = True
@@ -207,7 +210,7 @@ class _Start:
                 session.stop()
             else:
                 self.session = session
-        except (Py4JError, PySparkException, RuntimeError, OSError, Unavailable, ConfigurationError) as error:
+        except Exception as error:  # noqa: BLE001 - a JVM that dies meanwhile makes PySpark raise whatever it comes to
             self.error = error
         finally:
             self.ended.set()
