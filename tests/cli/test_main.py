@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -246,3 +247,24 @@ def test_a_drawing_is_of_a_job_that_is_not_run(tmp_path: Path) -> None:
 def test_help_on_a_run_waits_for_no_kafka_client_to_load() -> None:
     code = "import sys, twopc.cli.run; sys.exit(bool({'kafka', 'confluent_kafka'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("readers", ["all there", "gone"])
+def test_a_pipe_that_breaks_is_said_unless_it_is_that_of_the_output(readers: str, tmp_path: Path) -> None:
+    code = (
+        "import types\nfrom twopc import cli\n"
+        "def version(): raise BrokenPipeError(32, 'Broken pipe')\n"
+        "cli.import_module = lambda name: types.SimpleNamespace(version=version)\n"
+        "cli.main(['version'])\n"
+    )
+    reading, writing = os.pipe()
+    if readers == "gone":
+        os.close(reading)
+    with (tmp_path / "err").open("w") as errors:
+        done = subprocess.run([sys.executable, "-c", code], stdout=writing, stderr=errors, timeout=60, check=False)
+    assert done.returncode == 1
+    said = (tmp_path / "err").read_text()
+    assert ("[Errno 32] Broken pipe: a process or server" in said) == (readers == "all there")
+    os.close(writing)
+    if readers != "gone":
+        os.close(reading)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -46,6 +48,15 @@ def test_the_folder_goes_though_a_process_forked_off_this_one_lives_on(
             assert gone(folder.path)
         finally:
             forked.kill()
+
+
+def test_a_keeper_that_somebody_killed_is_no_error() -> None:
+    folder = JvmFolder()
+    folder._keeper.kill()
+    folder._keeper.wait()
+    folder.belongs_to(os.getpid())
+    folder.remove()
+    shutil.rmtree(folder.path)
 
 
 def test_the_folder_stays_while_the_jvm_lives(sleeper: subprocess.Popen[bytes]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -18,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from twopc.config import name_unknown_variables, require_assertions
-from twopc.errors import DEBUG_VARIABLE, TwoPhaseCommitError
+from twopc.errors import DEBUG_VARIABLE, TwoPhaseCommitError, Unavailable
 from twopc.logs import writes_json
 
 #: Command and the module that defines it, as a function of the same name or as an `app` of subcommands.
@@ -45,6 +46,15 @@ _WITH_LOGS = ("run", "coordinator")
 
 
 class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # Of one that is not its output's, click would say nothing.
+            if _is_read():
+                raise Unavailable(f"{error}: a process or server that this one writes to has ended") from error
+            raise
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
@@ -60,6 +70,14 @@ class _Commands(TyperGroup):
         command = typer.main.get_command(commands)
         command.name = cmd_name
         return command
+
+
+def _is_read() -> bool:
+    """Whether the output of this process has its readers still: `head`, say, goes when it has enough."""
+    output = select.poll()
+    for stream in (1, 2):
+        output.register(stream, 0)
+    return not any(event & select.POLLERR for _, event in output.poll(0))
 
 
 app = typer.Typer(

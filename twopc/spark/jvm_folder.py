@@ -56,7 +56,9 @@ class JvmFolder:
         # A line for the JVM, where none ran, and one for the end: whoever was forked off this process holds the input
         # open still.
         self._tell("\n")
-        self._keeper.stdin.close()
+        # What could not be written is tried again as it is closed.
+        with suppress(BrokenPipeError):
+            self._keeper.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._keeper.wait(_SECONDS)
 
