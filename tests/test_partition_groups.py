@@ -88,7 +88,8 @@ def topic_of(split: Split) -> str:
 
 def test_inputs_of_different_numbers_of_partitions_do_not_meet_at_an_operator_with_state_by_key() -> None:
     every = [*splits("clicks", "web", 3), *splits("orders", "shop", 2), *splits("other", "other", 7)]
-    with pytest.raises(ConfigurationError, match=r"job 'j': 'count' keeps .* \(shop: 2, web: 3\)"):
+    named = r"'count' keeps .* \(shop: 2, web: 3\).*partitions=3\) between shop and 'count'"
+    with pytest.raises(ConfigurationError, match=named):
         refuse_uneven("j", every, {"last": ("other",), "count": ("clicks", "orders")}, topic_of)
     refuse_uneven("j", every, {"last": ("other",), "count": ("clicks",), "also": ("orders",)}, topic_of)
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from twopc.errors import ConfigurationError
+from twopc.listing import listed
 from twopc.protocol.facts import SubtaskSnapshot
 from twopc.protocol.ids import SubtaskIndex
 from twopc.source import Split
@@ -65,12 +66,15 @@ def refuse_uneven(
         for split in every:
             if split.source in sources:
                 numbers.setdefault(input_of(split), set()).add(split.partition)
-        if len({len(number) for number in numbers.values()}) > 1:
-            listed = ", ".join(f"{name}: {len(each)}" for name, each in sorted(numbers.items()))
+        counts = {name: len(each) for name, each in sorted(numbers.items())}
+        most = max(counts.values(), default=0)
+        if fewer := [name for name, count in counts.items() if count < most]:
+            found = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise ConfigurationError(
                 f"job {job!r}: {operator!r} keeps a state for each key, and the inputs that meet there have different "
-                f"numbers of partitions ({listed}), so one key would have several states: give all of them the same "
-                "number, and write each keyed by the same key"
+                f"numbers of partitions ({found}), so one key would have several states: put key_by(..., "
+                f"partitions={most}) between {listed(fewer)} and {operator!r}, or give all of them the same number, "
+                "and write each keyed by the same key"
             )
 
 
