@@ -13,6 +13,7 @@ from twopc.operators.sink_output import OnError, fail
 from twopc.operators.window_step import Aggregation, Count
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore
+from twopc.verify.plain import plainly
 from twopc.windows import Windows
 
 OUTPUTS = ("final", "current", "late")
@@ -33,8 +34,10 @@ class WindowHarness:
         store: KeyedStateStore | None = None,
         on_error: OnError = fail,
         outputs: Iterable[str] = OUTPUTS,
+        plain: bool = False,
     ) -> None:
         step = WindowAggregate(windows, grace_ms, aggregation or Count(), "op", serde or Json())
+        step = plainly(step) if plain else step
         nodes = [Node("in"), Node("op", ("in",), step), *(Node(each, (f"op.{each}",)) for each in outputs)]
         self.store = store or DictStore()
         self.flow = Dataflow(nodes, self.store, on_error)

@@ -1,4 +1,4 @@
-"""Replays a job's input offline: its own graph and serdes, on batches, with state in memory.
+"""Replays a job's input offline: its own graph, functions and serdes, on batches, with state in memory.
 
 What comes out is determined only as far as the job is: its functions must depend on nothing but the record and the
 state. It doesn't depend on how the input is cut into batches, nor on which partitions are read first, nor on which
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 from twopc.clock import SystemClock
@@ -21,6 +22,7 @@ from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topics.output_topics import OutputTopics
 from twopc.operators import KeyedStateStore, SinkOutput, Turn
 from twopc.operators.dataflow import Dataflow
+from twopc.operators.node import Node
 from twopc.operators.time_bound import ahead_of
 from twopc.protocol.record_errors import RecordErrorCount, RecordErrorCounter
 from twopc.record import RecordError, RecordsRefused, Row
@@ -30,6 +32,7 @@ from twopc.state.memory import MemoryBackend
 from twopc.verify.found_topics import FoundTopics
 from twopc.verify.history import Expected, Headers, Place
 from twopc.verify.paths import Paths
+from twopc.verify.plain import plainly
 
 
 class ReplayedRecord(NamedTuple):
@@ -43,7 +46,8 @@ class ReplayedRecord(NamedTuple):
 class Replay:
     """Feed it the decoded input, each partition in its order; it says what has to be in the output, and where.
 
-    It starts without state, or with what is in `store`. What `topics` don't take is a record that goes wrong, as in a
+    It starts without state, or with what is in `store`. Without, windows and tables are those of `twopc.verify.plain`;
+    what a run has stored its own operators read. What `topics` don't take is a record that goes wrong, as in a
     run. `numbers` are those of the partitions that can be drained. Records move stream time no further ahead of the
     clock of now than `max_time_ahead_ms`. Close it, by leaving its context.
     """
@@ -59,9 +63,12 @@ class Replay:
     ) -> None:
         self._policies = paths.error_policies
         self._tolerant = tolerant(paths.error_policies)
-        store = KeyedState(MemoryBackend()) if store is None else store
+        nodes: Sequence[Node] = paths.nodes
+        if store is None:
+            nodes = [replace(node, operation=plainly(node.operation)) for node in paths.nodes]
+            store = KeyedState(MemoryBackend())
         latest = ahead_of(SystemClock(), max_time_ahead_ms)
-        self._flow = Dataflow(paths.nodes, store, self._refuse, numbers, latest=latest)
+        self._flow = Dataflow(nodes, store, self._refuse, numbers, latest=latest)
         self._sinks = paths.sinks
         self._topics = FoundTopics({}, {}) if topics is None else topics
         self._outputs: dict[str, TopicOutput] = {}
