@@ -119,6 +119,34 @@ def test_a_start_that_fails_in_its_middle_leaves_no_jvm_to_the_next(
     assert (starts.count, starts.forgotten) == (2, 1)
 
 
+@pytest.mark.parametrize(("was_killed", "starts_in_all"), [(True, jvm.TRIES), (False, 1)])
+def test_a_jvm_that_somebody_kills_while_its_session_starts_is_followed_by_others_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch, was_killed: bool, starts_in_all: int
+) -> None:
+    without_a_jvm(monkeypatch, {})
+    starts = Starts(monkeypatch, ConnectionRefusedError("gone"))
+    monkeypatch.setattr(session, "own_jvm_was_killed", lambda: was_killed)
+    with pytest.raises(ConfigurationError, match="can't start"):
+        SessionHolder("local[1]", SparkConfiguration("job")).get()
+    assert (starts.count, starts.forgotten) == (starts_in_all, starts_in_all)
+
+
+def test_a_session_comes_though_the_jvm_of_its_first_start_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_a_jvm(monkeypatch, {})
+    starts, holder = Starts(monkeypatch), SessionHolder("local[1]", SparkConfiguration("job"))
+    monkeypatch.setattr(session, "own_jvm_was_killed", lambda: True)
+    answers = iter([Py4JNetworkError("gone"), None])
+
+    def once(builder: Any) -> Any:
+        if (error := next(answers)) is not None:
+            raise error
+        return as_pyspark_starts(builder)
+
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", once)
+    assert holder.get()
+    assert (starts.count, starts.forgotten) == (2, 1)
+
+
 def test_java_is_looked_for_before_the_first_start_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Later on one that does not answer may do so again in a moment, and is tried again."""
     without_a_jvm(monkeypatch, {})

@@ -108,6 +108,11 @@ def end_own_jvm() -> None:
             process.wait(END_SECONDS)
 
 
+def own_jvm_was_killed() -> bool:
+    """Say whether the JVM that this process has started has ended by a signal, which somebody else sent it."""
+    return bool(_own) and _own[-1].was_killed()
+
+
 _own: list[OwnJvm] = []
 """The JVM that PySpark's gateway leads to, where it is ours: there is one gateway in a process."""
 

@@ -23,6 +23,10 @@ END_SECONDS = 5.0
 """How long a JVM may take to end; one that stands still is killed then."""
 
 
+DYING_SECONDS = 0.5
+"""How long the connection to a JVM may be gone before its process is."""
+
+
 class OwnJvm:
     """One JVM: made before it starts, so that it is told of its folder."""
 
@@ -41,6 +45,12 @@ class OwnJvm:
         self._process = process
         self._folder.belongs_to(process.pid)
         atexit.register(self._end)
+
+    def was_killed(self) -> bool:
+        """Say whether it has ended by a signal; one that is about to is waited for."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process is not None and self._process.wait(DYING_SECONDS) < 0
+        return False
 
     def kill(self) -> None:
         """End it now, if it ever ran, and remove its folder."""

@@ -24,7 +24,7 @@ from twopc.java import find_java
 from twopc.spark.bounded_question import NoAnswer, Question
 from twopc.spark.configuration import DYNAMIC_ALLOCATION, SparkConfiguration
 from twopc.spark.failure_reason import reason_of
-from twopc.spark.jvm import JvmStart, end_own_jvm
+from twopc.spark.jvm import TRIES, JvmStart, end_own_jvm, own_jvm_was_killed
 from twopc.spark.master import SUBMITTED, await_reachable, is_local, master_of
 from twopc.spark.quick_start import QuickStart
 
@@ -146,21 +146,27 @@ class SessionHolder:
         self._session, self._lost = None, False
 
     def _start(self) -> SparkSession:
-        start, self._coming = self._coming or self._begun(), None
-        while not start.ended.wait(TICK_SECONDS):
-            if self._stop():
-                start.abandon()
-                raise StoppedEarly
-        if start.error is not None:
+        for tries_left in reversed(range(TRIES)):
+            start, self._coming = self._coming or self._begun(), None
+            while not start.ended.wait(TICK_SECONDS):
+                if self._stop():
+                    start.abandon()
+                    raise StoppedEarly
+            if start.session is not None:
+                self._ever = True
+                return start.session
+            # That is nothing which the master, or the memory that it has, is to blame for.
+            was_killed = own_jvm_was_killed()
             if self._can_start_another:
                 # Its JVM may be gone, or have half a session: the next start has one of its own.
                 _forget()
+            assert start.error is not None
             if isinstance(start.error, ConfigurationError):
                 raise start.error
-            raise self._refused(start.error) from start.error
-        assert start.session is not None
-        self._ever = True
-        return start.session
+            if not (was_killed and tries_left and self._can_start_another):
+                raise self._refused(start.error) from start.error
+            log.warning("Spark's JVM was killed while its session started: starting another one")
+        raise AssertionError("the last try returns or raises")
 
     def _begun(self) -> _Start:
         if not (py4j := logging.getLogger("py4j")).isEnabledFor(logging.DEBUG):
