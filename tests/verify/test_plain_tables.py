@@ -13,6 +13,7 @@ from twopc import Job, Json, KafkaSink, KafkaSource, Tumbling
 from twopc.operators import Dataflow, JoinTable, KeepTable, Turn
 from twopc.operators.aligned_windows import AlignedWindows
 from twopc.operators.table import TableJoin
+from twopc.operators.table_join import join_tables
 from twopc.testing.rows import InputRow, batch_of
 from twopc.testing.states import DictStore
 from twopc.verify.paths import Paths
@@ -51,6 +52,39 @@ def made_of(parts: list[tuple[str, str, int, int]], how: Any, *, plain: bool) ->
 @given(PARTS, st.sampled_from(["inner", "left"]))
 def test_a_join_with_a_table_makes_the_same(parts: list[tuple[str, str, int, int]], how: str) -> None:
     assert made_of(parts, how, plain=True) == made_of(parts, how, plain=False)
+
+
+def combined(parts: list[tuple[str, str, int, int]], how: Any, *, plain: bool) -> list[Any]:
+    """What comes of the changes of two tables, one after the other; and what failed."""
+
+    def fragile(one: Any, other: Any) -> list[Any]:
+        assert (one, other) != (3, 1)
+        return [one, other]
+
+    step = join_tables(fragile, how, "both", (Json(), Json()))
+    nodes = [
+        Node("orders"),
+        Node("customers"),
+        Node("both", ("orders", "customers"), plainly(step) if plain else step),
+        Node("out", ("both",)),
+    ]
+    found: list[Any] = []
+
+    def failed(source: str, error: Any) -> Any:
+        found.append(error.row.value())
+        return ()
+
+    flow = Dataflow(nodes, DictStore(), failed)
+    for source, key, number, value in parts:
+        row = InputRow(value or None, key_=key, partition_=number, timestamp_=1)
+        for output in put_through(flow, source, batch_of([row])):
+            found += zip(output.batch.keys, output.batch.values, strict=True)
+    return found
+
+
+@given(PARTS, st.sampled_from(["inner", "left", "outer"]))
+def test_a_join_of_tables_makes_the_same(parts: list[tuple[str, str, int, int]], how: str) -> None:
+    assert combined(parts, how, plain=True) == combined(parts, how, plain=False)
 
 
 def counting_and_naming() -> Job:

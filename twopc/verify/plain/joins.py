@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -11,13 +10,14 @@ from typing import Any
 
 from twopc.operators.bound_state import decoded, encoded
 from twopc.operators.instance import OperatorContext
-from twopc.operators.result import Result, Work
+from twopc.operators.result import Result
 from twopc.operators.stream_join_step import SIDES, JoinStreams
 from twopc.record import Batch, ErrorStage, Headers, RecordError, Row
 from twopc.stand_ins import KeyOnly
 from twopc.state.key_form import legible
 from twopc.termination import TERMINATION
-from twopc.verify.plain.timed import BEFORE_ALL, PlainTimed
+from twopc.verify.plain.sided import PlainSided
+from twopc.verify.plain.timed import BEFORE_ALL
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ Due = tuple[int, bytes, int, int, _Waiting]
 """When a record goes, the form of its key, its side, and which it is of all: in this order they go."""
 
 
-class PlainStreamJoin(PlainTimed):
+class PlainStreamJoin(PlainSided):
     """One join of two streams."""
 
     def __init__(self, step: JoinStreams, context: OperatorContext) -> None:
@@ -42,26 +42,7 @@ class PlainStreamJoin(PlainTimed):
         self._waiting: defaultdict[tuple[int, int, bytes], list[_Waiting]] = defaultdict(list)
         self._due: defaultdict[int, list[Due]] = defaultdict(list)
         self._turn = count()
-        self._sides: Sequence[int] = ()
         self._begin()
-
-    @property
-    def ports(self) -> Sequence[Work]:
-        return [self._of_side(side) for side in range(len(SIDES))]
-
-    def together(self, numbers: Sequence[int]) -> Work:
-        def work(batch: Batch, over: Any) -> Result:
-            self._sides = numbers[len(numbers) - len(batch) :]
-            return self._process(batch, over)
-
-        return work
-
-    def _of_side(self, side: int) -> Work:
-        def work(batch: Batch, over: Any) -> Result:
-            self._sides = [side] * len(batch)
-            return self._process(batch, over)
-
-        return work
 
     def _begin(self) -> None:
         self._made: list[tuple[Row, Any, Any, int, Headers | None]] = []

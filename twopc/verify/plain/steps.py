@@ -8,8 +8,9 @@ from typing import Any
 from twopc.operators import JoinTable, KeepTable, WindowAggregate
 from twopc.operators.instance import Instance, OperatorContext
 from twopc.operators.stream_join_step import JoinStreams
+from twopc.operators.table_join import JoinTables
 from twopc.verify.plain.joins import PlainStreamJoin
-from twopc.verify.plain.tables import PlainJoin, PlainTable
+from twopc.verify.plain.tables import PlainJoin, PlainTable, PlainTableOfTables
 from twopc.verify.plain.windows import PlainWindows
 
 
@@ -47,11 +48,20 @@ class _StreamJoin(JoinStreams):
         return PlainStreamJoin(self, context)
 
 
+@dataclass(frozen=True, slots=True)
+class _TableOfTables(JoinTables):
+    """as its base class says"""
+
+    def open(self, context: OperatorContext) -> Instance:  # type: ignore[override]
+        return PlainTableOfTables(self, context)
+
+
 _PLAIN: dict[type[Any], type[Any]] = {
     WindowAggregate: _Windows,
     KeepTable: _Table,
     JoinTable: _Join,
     JoinStreams: _StreamJoin,
+    JoinTables: _TableOfTables,
 }
 
 

@@ -1,15 +1,21 @@
-"""A table, and the join of a stream with one: a dict that is looked into."""
+"""A table, and the joins of a stream and of another table with one: dicts that are looked into."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from twopc.column import Over
 from twopc.operators import JoinTable, KeepTable
 from twopc.operators.bound_state import decoded, encoded
-from twopc.operators.instance import OnePortInstance
+from twopc.operators.instance import OnePortInstance, OperatorContext
 from twopc.operators.keyed import KeyForms
 from twopc.operators.result import Result
-from twopc.record import Batch
+from twopc.operators.stream_join_step import SIDES
+from twopc.operators.table_join import JoinTables
+from twopc.record import Batch, Row
 from twopc.termination import TERMINATION
+from twopc.verify.plain.sided import PlainSided
+from twopc.verify.plain.timed import BEFORE_ALL
 
 
 class PlainTable(OnePortInstance):
@@ -58,3 +64,49 @@ class PlainJoin(OnePortInstance):
                 return Result(taken, batch.take(of).with_values(made), error)
             taken += 1
         return Result(taken, batch.take(of).with_values(made), cause if taken == len(forms) else None)
+
+
+class PlainTableOfTables(PlainSided):
+    """What the function makes of the values of two tables, anew with each change of either."""
+
+    def __init__(self, step: JoinTables, context: OperatorContext) -> None:
+        super().__init__(step, context)
+        states = type(step.processor).declared_states()
+        self._serdes = [states[side].serde for side in SIDES]
+        self._function, self._how = step.processor.function, step.processor.how
+        self._latest_of: dict[tuple[int, bytes], tuple[bytes | None, bytes | None]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._of: list[int] = []
+        self._made: list[Any] = []
+
+    def _result(self, batch: Batch, taken: int, cause: BaseException | None) -> Result:
+        return Result(taken, batch.take(self._of).with_values(self._made), cause)
+
+    def _close(self, number: int, now: int, row: Row) -> None:
+        """Nothing waits for time."""
+
+    def _latest(self, number: int) -> int:
+        return BEFORE_ALL
+
+    def _take(self, batch: Batch, index: int, form: bytes, value: Any) -> None:
+        row, stamp, side = batch.rows[index], batch.timestamps[index], self._sides[index]
+        number = row.partition() or 0
+        if stamp is not None:
+            self._move(number, self._time_at(number, row, stamp)[1], row)
+        before = self._latest_of.get((number, form), (None, None))
+        new = encoded(SIDES[side], self._serdes[side], value)
+        both = (before[0], new) if side else (new, before[1])
+        if self._is_there(both):
+            names = zip(SIDES, self._serdes, both, strict=True)
+            self._made.append(self._function(*(decoded(name, serde, held) for name, serde, held in names)))
+            self._of.append(index)
+        elif self._is_there(before):
+            self._made.append(None)
+            self._of.append(index)
+        self._latest_of[number, form] = both
+
+    def _is_there(self, both: tuple[bytes | None, bytes | None]) -> bool:
+        left, right = (held is not None for held in both)
+        return {"inner": left and right, "left": left, "outer": left or right}[self._how]
