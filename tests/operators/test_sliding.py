@@ -137,50 +137,11 @@ def test_a_size_of_nothing_is_refused() -> None:
 Parts = list[tuple[str, int]]
 PARTS: st.SearchStrategy[Parts] = st.lists(st.tuples(st.sampled_from("ab"), st.integers(50, 110)), max_size=30)
 GRACES = st.sampled_from([0, 1, 7, 100])
-SIZE = 10
-
-
-def told_by_the_records(parts: Parts, grace: int) -> tuple[list[Any], list[Any]]:
-    """Return the final windows with the indexes of their records, and the late records, from the records alone."""
-    now, late, taken = 0, [], []
-    for index, (key, time) in enumerate(parts):
-        now = max(now, time)
-        if time + SIZE + grace < now:
-            late.append((key, [index], time))
-        else:
-            taken.append((key, time, now, index))
-    starts = {
-        (key, start)
-        for key, time, seen, _ in taken
-        for start in (time - SIZE, time + 1)
-        if start + SIZE + grace >= seen
-    }
-    final = [
-        (key, start, start + SIZE, found)
-        for start, key in sorted((start, key) for key, start in starts)
-        if (
-            found := [
-                index
-                for whose, time, seen, index in taken
-                if whose == key and start <= time <= start + SIZE and start + SIZE + grace >= seen
-            ]
-        )
-    ]
-    return final, late
 
 
 def test_a_window_that_begins_where_a_record_dropped_out_is_told_though_its_first_record_comes_late() -> None:
     told = WindowHarness(TEN, grace_ms=7).put(at(("a", 50), ("a", 68), ("a", 51), ("z", 999)))
     assert told["final"] == [("a", 40, 50, 1), ("a", 51, 61, 1), ("a", 58, 68, 1)]
-
-
-@given(PARTS, GRACES, st.lists(st.integers(1, 9), max_size=12))
-def test_what_comes_out_is_what_the_records_say(parts: Parts, grace: int, sizes: list[int]) -> None:
-    final, late = told_by_the_records(parts, grace)
-    rows = values(*((key, time, [index]) for index, (key, time) in enumerate(parts)), ("z", 9_999, []))
-    told = WindowHarness(TEN, JOINED, grace_ms=grace).put(rows, sizes)
-    assert told.get("final", []) == final
-    assert [(key, value, time) for key, value, time in told.get("late", [])] == late
 
 
 @given(PARTS, GRACES)
