@@ -20,7 +20,7 @@ from twopc.verify.plain.sided import PlainSided
 from twopc.verify.plain.timed import BEFORE_ALL
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting:
     at: int
     value: bytes
