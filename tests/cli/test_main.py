@@ -203,6 +203,7 @@ def test_help_lists_every_command() -> None:
         "coordinator",
         "verify",
         "topics",
+        "dead-letters",
         "produce",
         "bench",
         "broker",

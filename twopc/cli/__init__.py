@@ -33,6 +33,7 @@ _COMMANDS = {
     "coordinator": "twopc.cli.coordinator",
     "verify": "twopc.cli.verify",
     "topics": "twopc.cli.topics",
+    "dead-letters": "twopc.cli.dead_letters",
     "produce": "twopc.cli.produce",
     "bench": "twopc.cli.bench",
     "broker": "twopc.cli.broker",

@@ -17,27 +17,29 @@ def row_of(message: Any) -> dict[str, Any]:
         "partition": message.partition(),
         "offset": message.offset(),
         "timestamp": stamp if kind else None,
-        **_named("key", message.key()),
-        **_named("value", message.value()),
-        "headers": [{"name": name, **_named("value", value)} for name, value in message.headers() or ()],
+        **named("key", message.key()),
+        **named("value", message.value()),
+        "headers": [{"name": name, **named("value", value)} for name, value in message.headers() or ()],
     }
 
 
 def text_of(message: Any) -> str:
     """Return place, key, value and each header on one line."""
     place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
-    headers = (f"{name.translate(_ESCAPES)}={_text(value)}" for name, value in message.headers() or ())
-    return "\t".join((place, _text(message.key()), _text(message.value()), *headers))
+    headers = (f"{name.translate(_ESCAPES)}={shown(value)}" for name, value in message.headers() or ())
+    return "\t".join((place, shown(message.key()), shown(message.value()), *headers))
 
 
-def _named(name: str, data: bytes | None) -> dict[str, str | None]:
+def named(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Return bytes under a name, ready for JSON."""
     try:
         return {name: None if data is None else data.decode()}
     except UnicodeDecodeError:
         return {f"{name}_base64": b64encode(data or b"").decode()}
 
 
-def _text(data: bytes | None) -> str:
+def shown(data: bytes | None) -> str:
+    """Return bytes as they are shown on a line."""
     if data is None:
         return NULL
     escaped = data.decode(errors="surrogateescape").translate(_ESCAPES)
