@@ -21,6 +21,14 @@ from twopc.serde import Serde, checked_serde
 from twopc.sink import Sink
 from twopc.source import Source
 
+OWN_SUFFIX = "-repartition"
+"""How the names of these places end."""
+
+
+def own_name(job: str, operator: str) -> str:
+    """Return the name of the place that a key_by has."""
+    return f"{job}-{operator}{OWN_SUFFIX}"
+
 
 @dataclass(frozen=True, slots=True)
 class Repartition:

@@ -40,7 +40,7 @@ from twopc.operators.window_step import WindowAggregate
 from twopc.port import Port
 from twopc.processor import Processor
 from twopc.record import Record
-from twopc.repartition import Repartition, add_key_by
+from twopc.repartition import Repartition, add_key_by, own_name
 from twopc.serde import Json, Serde
 from twopc.sink import Sink
 from twopc.table import Table, checked_table
@@ -382,7 +382,7 @@ class Stream:
     def _keyed(
         self, step: KeyBy | KeyByRecords, name: str, key: Serde | None, value: Serde | None, partitions: int | None
     ) -> Stream:
-        through = Repartition(f"{self._job.name}-{name}-repartition", key, value, partitions)
+        through = Repartition(own_name(self._job.name, name), key, value, partitions)
         return Stream(self._job, add_key_by(self._job, self._at, step, name, through, self._job.on_error))
 
     def _windowed(self, step: WindowAggregate) -> Callable[[str], Stream]:

@@ -6,9 +6,10 @@ import pytest
 
 from twopc.drill.output_comparison import TopicVerdict, check_of, since_checkpoint
 from twopc.drill.verdict import Check, CheckVerdict
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.verify.findings import Kind
-from twopc.verify.history import Expected, Found, Place
+from twopc.verify.history import Expected, Found
 from twopc.verify.judge import verdict_on
 
 IN = (TopicPartition("in", 0), TopicPartition("in", 1))

@@ -10,6 +10,7 @@ from twopc.drill.own_topics import OwnOutput, OwnRecords
 from twopc.drill.real_output import RealOutput
 from twopc.drill.replay_range import ReplayRange
 from twopc.drill.verdict import Check, CheckVerdict
+from twopc.kafka.place import Place
 from twopc.kafka.positions.course import Written
 from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
@@ -17,7 +18,7 @@ from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.known_topics import KnownTopic, known_outputs
 from twopc.protocol.facts import CheckpointMetadata, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId
-from twopc.verify.history import Expected, Place
+from twopc.verify.history import Expected
 
 PRODUCER = 7
 """It writes every forged log."""

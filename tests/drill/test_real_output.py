@@ -16,6 +16,7 @@ from twopc.drill.restore_checks import repeated_input
 from twopc.drill.verdict import Check, CheckVerdict
 from twopc.kafka.input.batches import log_batches
 from twopc.kafka.input.topic_reader import Ranges
+from twopc.kafka.place import Place
 from twopc.kafka.positions.partition_position import PartitionPosition
 from twopc.kafka.sink import DeliveryGuarantee
 from twopc.kafka.topic_partition import Position, TopicPartition
@@ -23,7 +24,7 @@ from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.checkpoints import CheckpointKind
 from twopc.protocol.facts import CheckpointMetadata, SplitPosition, StateHandle, SubtaskSnapshot
 from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
-from twopc.verify.history import Expected, Found, Place
+from twopc.verify.history import Expected, Found
 from twopc.verify.transaction_lookup import TransactionLookup
 from twopc.verify.transactions import Transactions
 

@@ -8,8 +8,9 @@ import pytest
 
 from twopc.drill.verdict import CheckVerdict
 from twopc.drill.version_diff import EXAMPLES, VersionDiff, VersionOutput, diff, failed
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.verify.history import Expected, Headers, Place
+from twopc.verify.history import Expected, Headers
 
 IN = (TopicPartition("in", 0), TopicPartition("in", 1))
 

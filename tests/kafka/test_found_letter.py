@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twopc import ConfigurationError, DeadLetter, KafkaSink
-from twopc.kafka.found_letter import REPLAYED, FoundLetter, LetterPlace, letter_of, mark_of
+from twopc.kafka.found_letter import REPLAYED, FoundLetter, letter_of, mark_of
 from twopc.kafka.letter_choice import LetterChoice
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.record import ErrorStage, RecordError
 from twopc.testing.rows import InputRow
@@ -18,8 +19,8 @@ from twopc.testing.rows import InputRow
 BYTES = st.none() | st.binary(max_size=20)
 
 
-def place(offset: int) -> LetterPlace:
-    return LetterPlace(TopicPartition("dead", 0), Position(offset))
+def place(offset: int) -> Place:
+    return Place(TopicPartition("dead", 0), Position(offset))
 
 
 def found(row: InputRow, offset: int = 0, sink: KafkaSink | None = None, message: str = "no") -> FoundLetter:
@@ -39,7 +40,7 @@ def test_all_of_the_record_comes_back_with_what_went_wrong(
 ) -> None:
     letter = found(InputRow(value, key, 3, 42, stamp, [("trace", header)]), offset=7)
     assert (letter.key, letter.value, letter.headers, letter.timestamp) == (key, value, (("trace", header),), stamp)
-    assert (letter.place, letter.origin) == (place(7), LetterPlace(TopicPartition("in", 3), Position(42)))
+    assert (letter.place, letter.origin) == (place(7), Place(TopicPartition("in", 3), Position(42)))
     told = [letter.text(name) for name in ("class.name", "exception.class.name", "exception.message", "connector.name")]
     assert told == ["map(f)", "ValueError", "no", "job"]
     assert list(LetterChoice(frozenset(), frozenset()).of([letter])) == [letter]
@@ -47,15 +48,15 @@ def test_all_of_the_record_comes_back_with_what_went_wrong(
 
 @given(st.text(min_size=1), st.integers(0, 10**6), st.integers(0, 10**9))
 def test_a_place_is_read_as_it_is_written(topic: str, partition: int, offset: int) -> None:
-    written = LetterPlace(TopicPartition(topic, partition), Position(offset))
-    assert LetterPlace.parse(str(written)) == written
+    written = Place(TopicPartition(topic, partition), Position(offset))
+    assert Place.parse(str(written)) == written
 
 
 @pytest.mark.parametrize(
     "text", ["", "dead", "dead[0]", "dead@3", "dead[x]@3", "dead[0]@", "[0]@3", "dead[0]@-3", "dead0]@3"]
 )
 def test_what_is_no_place_is_none(text: str) -> None:
-    assert LetterPlace.parse(text) is None
+    assert Place.parse(text) is None
 
 
 def test_a_mark_says_which_letter_was_replayed_and_is_none_itself() -> None:

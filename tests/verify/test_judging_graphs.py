@@ -12,11 +12,12 @@ from file_sink import FileSink
 from twopc import Job, KafkaSink, KafkaSource
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.operators.turn import Turn
 from twopc.testing.rows import InputRow, batch_of
 from twopc.verify.findings import Kind, Verdict
-from twopc.verify.history import Expected, Found, Outcome, Place, Transaction
+from twopc.verify.history import Expected, Found, Outcome, Transaction
 from twopc.verify.judge import verdict_on
 from twopc.verify.paths import Paths
 from twopc.verify.plan import plan_of

@@ -9,6 +9,7 @@ import pytest
 from twopc import DeadLetter, Job, Json, KafkaSink, KafkaSource, Record, Skip, Tumbling
 from twopc.errors import UserCodeError
 from twopc.kafka.output.topic_output import CHOOSING
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topics.topic_limits import TopicLimits
 from twopc.operators.turn import Turn
@@ -17,7 +18,7 @@ from twopc.record import Batch, ErrorStage, RecordError
 from twopc.stream import Stream
 from twopc.testing.rows import InputRow, batch_of
 from twopc.verify.found_topics import FoundTopics
-from twopc.verify.history import Expected, Place
+from twopc.verify.history import Expected
 from twopc.verify.paths import Paths
 from twopc.verify.replay import Replay
 

@@ -13,9 +13,10 @@ from tests.verify.forging import SOURCES, made, verdict_on
 from twopc import Job, KafkaSink, KafkaSource, Record
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
+from twopc.kafka.place import Place
 from twopc.verify import Kind, Verdict
 from twopc.verify.findings import shown
-from twopc.verify.history import Expected, Place
+from twopc.verify.history import Expected
 from twopc.verify.junit import junit
 from twopc.verify.plan import VerifyPlan, plan_of
 from twopc.verify.report import as_json

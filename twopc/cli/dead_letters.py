@@ -19,9 +19,10 @@ from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables, table
 from twopc.errors import ConfigurationError
 from twopc.kafka.clients.cluster import Cluster
-from twopc.kafka.found_letter import FoundLetter, LetterPlace, letter_of, mark_of
+from twopc.kafka.found_letter import FoundLetter, letter_of, mark_of
 from twopc.kafka.input.topic_reader import Ranges, read, whole
 from twopc.kafka.letter_choice import LetterChoice
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import Position
 from twopc.kafka.transactions.letter_replay import LetterReplay, whole_now
 
@@ -102,7 +103,7 @@ def show(
     if place.partition not in ranges:
         raise ConfigurationError(f"topic {place.partition.topic!r} has no partition {place.partition.partition}")
     first, end = ranges[place.partition]
-    at = {place.partition: (max(first, place.offset), min(end, Position(place.offset + 1)))}
+    at = {place.partition: (Position(max(first, place.offset)), Position(min(end, place.offset + 1)))}
     found = next(iter(_letters(cluster, at)), None) if first <= place.offset < end else None
     if found is None:
         raise ConfigurationError(f"there is no dead letter at {place}: twopc dead-letters list {place.partition.topic}")
@@ -163,8 +164,8 @@ def replay(
         typer.echo(f"{topic}: {number:,} left out; each {why}")
 
 
-def _place(text: str, topic: str | None = None) -> LetterPlace:
-    place = LetterPlace.parse(text)
+def _place(text: str, topic: str | None = None) -> Place:
+    place = Place.parse(text)
     if place is None:
         raise ConfigurationError(f"{text!r} is no place of a letter: say TOPIC[PARTITION]@OFFSET, as the list does")
     if topic is not None and place.partition.topic != topic:
@@ -193,7 +194,7 @@ def _letters(cluster: Cluster, ranges: Ranges) -> Iterator[FoundLetter]:
     return filter(None, map(letter_of, _records(cluster, ranges)))
 
 
-def _replayed(cluster: Cluster, ranges: Ranges) -> frozenset[LetterPlace]:
+def _replayed(cluster: Cluster, ranges: Ranges) -> frozenset[Place]:
     """Return which letters of a topic were replayed: their marks stand behind them, anywhere."""
     return frozenset(filter(None, map(mark_of, _records(cluster, ranges))))
 

@@ -11,6 +11,7 @@ from twopc.checkpoints.catalog import CheckpointEntry, read_job
 from twopc.cli.tables import table
 from twopc.kafka.positions.partition_position import PartitionPosition, input_of
 from twopc.protocol.ids import CheckpointId
+from twopc.repartition import own_name
 from twopc.storage.store import CheckpointStore
 
 
@@ -62,7 +63,7 @@ def _positions(job: str, entry: CheckpointEntry) -> Mapping[str, list[PartitionP
     """Return where a checkpoint stands in each of them."""
     found: dict[str, list[PartitionPosition]] = {}
     for held in () if entry.metadata is None else entry.metadata.positions:
-        name = f"{job}-{held.source.removesuffix('-source')}-repartition"
+        name = own_name(job, held.source.removesuffix("-source"))
         if input_of(held.split) == name:
             found.setdefault(name, []).append(PartitionPosition.from_split_position(held))
     return found

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from twopc.errors import CheckpointCorrupted
+from twopc.kafka.place import Place
 from twopc.kafka.positions.partition_position import offsets_of
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.transactions.committable import PreparedTransaction
 from twopc.protocol.facts import CheckpointMetadata, Committable
 from twopc.protocol.ids import SubtaskIndex
-from twopc.verify.history import Found, Place
+from twopc.verify.history import Found
 from twopc.verify.transaction_lookup import TransactionLookup
 from twopc.verify.transactions import Transactions
 

@@ -24,6 +24,7 @@ from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.connectors import KafkaConnectors
 from twopc.kafka.input.topic_reader import high_watermarks, read
 from twopc.kafka.output.topic_writer import TopicWriter
+from twopc.kafka.place import Place
 from twopc.kafka.positions.course import Course
 from twopc.kafka.positions.partition_position import Gap, input_of, is_in, partition_positions
 from twopc.kafka.repartition import TOPIC_SETTINGS
@@ -32,7 +33,7 @@ from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.protocol.facts import CheckpointMetadata
 from twopc.record import Row
 from twopc.scratch.own_topic import kept_source
-from twopc.verify.history import Expected, Outcome, Place, Transaction
+from twopc.verify.history import Expected, Outcome, Transaction
 from twopc.verify.lanes import everywhere
 from twopc.verify.transaction_lookup import TopicLog
 

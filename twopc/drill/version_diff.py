@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from twopc.drill.verdict import Check, CheckVerdict
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import Finding, Kind, Verdict, shown
-from twopc.verify.history import Expected, Found, Place
+from twopc.verify.history import Expected, Found
 from twopc.verify.judge import verdict_on
 
 OUTPUT = "output"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twopc.kafka.letter import PREFIX, SHORTENED, TIMESTAMP, Header
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import Position, TopicPartition
 
 REPLAYED = "__twopc.replayed"
@@ -17,30 +18,10 @@ REPLAYED = "__twopc.replayed"
 
 
 @dataclass(frozen=True, slots=True)
-class LetterPlace:
-    """Where a record stands, as TOPIC[PARTITION]@OFFSET."""
-
-    partition: TopicPartition
-    offset: Position
-
-    @classmethod
-    def parse(cls, text: str) -> LetterPlace | None:
-        """Return the place that a text is, None where it is none."""
-        before, at, offset = text.rpartition("@")
-        topic, bracket, number = before.removesuffix("]").rpartition("[")
-        if not (at and bracket and topic and before.endswith("]") and _is_number(offset) and _is_number(number)):
-            return None
-        return cls(TopicPartition(topic, int(number)), Position(int(offset)))
-
-    def __str__(self) -> str:
-        return f"{self.partition}@{self.offset}"
-
-
-@dataclass(frozen=True, slots=True)
 class FoundLetter:
     """One letter: the record as it was read, and the texts of what went wrong with it, by name without the prefix."""
 
-    place: LetterPlace
+    place: Place
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...]
@@ -49,13 +30,9 @@ class FoundLetter:
     shortened: str = ""
 
     @property
-    def origin(self) -> LetterPlace | None:
+    def origin(self) -> Place | None:
         """Where the record stands that went wrong; None where the letter does not say so."""
-        number, offset = self.texts.get("partition", ""), self.texts.get("offset", "")
-        topic = self.texts.get("topic", "")
-        if not (topic and _is_number(number) and _is_number(offset)):
-            return None
-        return LetterPlace(TopicPartition(topic, int(number)), Position(int(offset)))
+        return Place.of_texts(self.text("topic"), self.text("partition"), self.text("offset"))
 
     def text(self, name: str) -> str:
         """Return one of the texts, empty where the letter lacks it."""
@@ -77,17 +54,13 @@ def letter_of(message: Any) -> FoundLetter | None:
     kind, stamp = message.timestamp()
     refused = texts.pop(TIMESTAMP.removeprefix(PREFIX), "")
     timestamp = int(refused) if refused.lstrip("-").isdecimal() else stamp if kind else None
-    place = LetterPlace(TopicPartition(message.topic(), message.partition()), Position(message.offset()))
+    place = Place(TopicPartition(message.topic(), message.partition()), Position(message.offset()))
     return FoundLetter(place, message.key(), message.value(), own, timestamp, texts, shortened)
 
 
-def mark_of(message: Any) -> LetterPlace | None:
+def mark_of(message: Any) -> Place | None:
     """Return which letter of this topic a record says to be replayed, None where it says nothing."""
     if message.value() is not None or message.key() is not None:
         return None
     marks = [value for name, value in message.headers() or () if name == REPLAYED]
-    return LetterPlace.parse(marks[0].decode(errors="replace")) if len(marks) == 1 and marks[0] else None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
+    return Place.parse(marks[0].decode(errors="replace")) if len(marks) == 1 and marks[0] else None

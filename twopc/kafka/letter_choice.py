@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from twopc.errors import ConfigurationError
-from twopc.kafka.found_letter import FoundLetter, LetterPlace
+from twopc.kafka.found_letter import FoundLetter
+from twopc.kafka.place import Place
 from twopc.listing import listed
-
-OWN_TOPIC = "-repartition"
-"""How the names of topics end that a job makes for a key_by."""
+from twopc.repartition import OWN_SUFFIX
 
 CAUSES = "exception."
 """What may be shortened of a letter, and its record is whole: how the names of those texts begin."""
@@ -24,8 +23,8 @@ class LetterChoice:
     One that can't be replayed is refused where it is named, and else left out: `left_out` counts them by why.
     """
 
-    named: frozenset[LetterPlace]
-    replayed: frozenset[LetterPlace]
+    named: frozenset[Place]
+    replayed: frozenset[Place]
     again: bool = False
     is_wanted: Callable[[FoundLetter], bool] = lambda _: True
     left_out: Counter[str] = field(default_factory=Counter)
@@ -52,7 +51,7 @@ class LetterChoice:
             return "was replayed before: --again replays it once more"
         if letter.origin is None:
             return "does not say where its record came from"
-        if letter.origin.partition.topic.endswith(OWN_TOPIC):
+        if letter.origin.partition.topic.endswith(OWN_SUFFIX):
             return "is of a topic of the job's own (key_by), which nobody else writes to: mend its cause in the input"
         if any(not each.strip().startswith(CAUSES) for each in letter.shortened.split(",") if each):
             return "has not all of its record any more, which was too long for a letter"

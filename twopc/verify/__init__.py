@@ -19,8 +19,9 @@ duplicated: out[0]@1, key 'k', found 'A'
 True
 """
 
+from twopc.kafka.place import Place
 from twopc.verify.findings import Finding, Kind, Verdict
-from twopc.verify.history import Expected, Found, Outcome, Place, Transaction
+from twopc.verify.history import Expected, Found, Outcome, Transaction
 from twopc.verify.judge import Judge
 
 __all__ = ["Expected", "Finding", "Found", "Judge", "Kind", "Outcome", "Place", "Transaction", "Verdict"]

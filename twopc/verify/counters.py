@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import Finding, Kind
-from twopc.verify.history import Place
 
 _NOWHERE = Place(TopicPartition("", -1), -1)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
-from twopc.verify.history import Expected, Place, identity
+from twopc.verify.history import Expected, identity
 from twopc.verify.interner import Interner
 
 END = -1

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from twopc.verify.history import Place
+from twopc.kafka.place import Place
 
 SHOWN_BYTES = 64
 

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 
 Headers = tuple[tuple[str, bytes | None], ...]
-
-
-class Place(NamedTuple):
-    """The place of one record."""
-
-    partition: TopicPartition
-    offset: int
-
-    def __str__(self) -> str:
-        return f"{self.partition}@{self.offset}"
 
 
 class Outcome(Enum):

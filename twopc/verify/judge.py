@@ -19,11 +19,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.counters import FindingCounters
 from twopc.verify.expectation import END, Expectation
 from twopc.verify.findings import Finding, Kind, Verdict, shown
-from twopc.verify.history import Expected, Found, Outcome, Place, Transaction, identity
+from twopc.verify.history import Expected, Found, Outcome, Transaction, identity
 from twopc.verify.key_diff import KeyDiff, in_any_order, in_lanes, in_order
 from twopc.verify.lanes import IsCertain, Lanes, everywhere
 from twopc.verify.record_buffer import RecordBuffer

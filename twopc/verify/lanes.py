@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.alignment import align
 from twopc.verify.expectation import Expectation
-from twopc.verify.history import Place
 
 IsCertain = Callable[[TopicPartition, Place], bool]
 """Whether what stands at this place, and looks as if made of that input partition, is of the history that is judged."""

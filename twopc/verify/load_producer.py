@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from twopc.errors import NotJudged, TwoPhaseCommitError
 from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.output.topic_writer import TopicWriter
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topics.preflight import require_topics
 from twopc.verify.findings import Verdict
-from twopc.verify.history import Expected, Place
+from twopc.verify.history import Expected
 from twopc.verify.judge import verdict_on
 from twopc.verify.load import LoadPlan
 from twopc.verify.topics import extent

@@ -5,9 +5,10 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import shown
-from twopc.verify.history import Found, Place, Transaction
+from twopc.verify.history import Found, Transaction
 from twopc.verify.interner import Interner
 
 SHOWN_PER_KEY = 20

@@ -18,6 +18,7 @@ from twopc.error_policy import tolerant
 from twopc.kafka.clients.delivery_errors import WrittenBatch
 from twopc.kafka.output.record_taker import RecordTaker
 from twopc.kafka.output.topic_output import TopicOutput
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.kafka.topics.output_topics import OutputTopics
 from twopc.operators import KeyedStateStore, SinkOutput, Turn
@@ -30,7 +31,7 @@ from twopc.stand_ins import KeyOnly, PassedTime
 from twopc.state.keyed import KeyedState
 from twopc.state.memory import MemoryBackend
 from twopc.verify.found_topics import FoundTopics
-from twopc.verify.history import Expected, Headers, Place
+from twopc.verify.history import Expected, Headers
 from twopc.verify.paths import Paths
 from twopc.verify.plain import plainly
 

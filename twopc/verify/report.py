@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from twopc.kafka.place import Place
 from twopc.verify.findings import Finding, Kind, Verdict
-from twopc.verify.history import Outcome, Place
+from twopc.verify.history import Outcome
 from twopc.verify.run import Report
 
 

@@ -15,6 +15,7 @@ from twopc.errors import NotJudged, TwoPhaseCommitError, Unavailable
 from twopc.kafka.input.hidden_input import hidden
 from twopc.kafka.input.marker_wait import await_markers
 from twopc.kafka.input.topic_reader import high_watermarks
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.kafka.topics.topic_limits import LIMIT_SETTINGS, TopicLimits
 from twopc.listing import listed
@@ -22,7 +23,7 @@ from twopc.protocol.record_errors import RecordErrorCount
 from twopc.verify.compaction_gaps import compaction
 from twopc.verify.findings import Verdict
 from twopc.verify.found_topics import FoundTopics
-from twopc.verify.history import Found, Outcome, Place
+from twopc.verify.history import Found, Outcome
 from twopc.verify.input_order import groups_of, read_group
 from twopc.verify.judge import Judge
 from twopc.verify.met_in_time import by_time, decided

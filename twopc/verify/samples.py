@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import TopicPartition
 from twopc.verify.findings import Finding, Verdict, shown
-from twopc.verify.history import Expected, Place
+from twopc.verify.history import Expected
 
 SampleKey = tuple[str, Place, str]
 

@@ -9,11 +9,12 @@ from functools import partial
 from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.input.batches import scan
 from twopc.kafka.input.topic_reader import Ranges, high_watermarks, read
+from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.record import Row
 from twopc.time_marks import HEADER, is_mark
 from twopc.verify.compaction_gaps import count_gaps
-from twopc.verify.history import Found, Place
+from twopc.verify.history import Found
 from twopc.verify.replay import plain_headers
 from twopc.verify.transactions import Transactions
 

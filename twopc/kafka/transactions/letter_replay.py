@@ -12,7 +12,6 @@ Invariants:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -23,6 +22,7 @@ from twopc.errors import ConfigurationError, Fenced, Unavailable
 from twopc.kafka.clients.client_config import producer_config, transactional_config
 from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.clients.failures import error_of, failure
+from twopc.kafka.clients.retry import backoff
 from twopc.kafka.found_letter import REPLAYED, FoundLetter
 from twopc.kafka.input.topic_reader import Ranges, high_watermarks, whole
 
@@ -30,7 +30,6 @@ TRANSACTION_MS = 60_000
 ANSWER_SECONDS = 30.0
 ROOM_SECONDS = 0.05
 HIDDEN_SECONDS = 60.0
-AGAIN_SECONDS = 0.2
 
 Headers = list[tuple[str, str | bytes | None]]
 
@@ -39,18 +38,16 @@ def whole_now(cluster: Cluster, topic: str) -> Ranges:
     """Return where a topic begins and ends, once a read_committed reader sees all that it has now."""
     partitions = whole(cluster, [topic])
     ends = high_watermarks(cluster, partitions)
-    deadline = time.monotonic() + HIDDEN_SECONDS
-    while True:
+    hidden = sorted(ends)
+    for _ in backoff(HIDDEN_SECONDS):
         ranges = whole(cluster, [topic])
-        hidden = [each for each, (_, end) in ranges.items() if end < ends[each]]
+        hidden = [each for each in hidden if ranges[each][1] < ends[each]]
         if not hidden:
             return ranges
-        if time.monotonic() > deadline:
-            raise Unavailable(
-                f"an open transaction hides the end of {hidden[0]}, and with it which letters were replayed: run it "
-                "again when that has ended (twopc jobs show says what a job has open)"
-            )
-        time.sleep(AGAIN_SECONDS)
+    raise Unavailable(
+        f"an open transaction hides the end of {hidden[0]}, and with it which letters were replayed: run it "
+        "again when that has ended (twopc jobs show says what a job has open)"
+    )
 
 
 class LetterReplay:
