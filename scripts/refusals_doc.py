@@ -40,7 +40,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Spark": ("twopc/spark/",),
     "The command line": ("twopc/cli/",),
     "Verifying, drills, benchmarks and tests": ("twopc/verify/", "twopc/drill/", "twopc/bench/", "twopc/testing/"),
-    "Metrics and traces": ("twopc/metrics/", "twopc/tracing/"),
+    "Metrics, traces and the page": ("twopc/metrics/", "twopc/tracing/", "twopc/ui/", "twopc/web/"),
 }
 
 _VERBS = (

@@ -44,6 +44,7 @@ OF_KAFKA = (
     "twopc/testing/",
     "twopc/cli/",
     "twopc/spark/streaming/",
+    "twopc/ui/",
 )
 ALLOWED_WORDS = {
     "twopc/__init__.py": {"NewTopic", "StartingOffsets"},

@@ -177,6 +177,11 @@ class RunSettings:
         None, "Serve /metrics (Prometheus), /healthz and /readyz here; 0 takes a free port."
     )
     metrics_host: str = setting("127.0.0.1", "The address to serve them on: whoever reaches it may read them.")
+    ui_port: int | None = setting(
+        None, "Serve a page that shows the job here, for a browser, and metrics too; 0 takes a free port."
+    )
+    ui_host: str = setting("127.0.0.1", "The address to serve it on; beyond loopback TWOPC_UI_TOKEN must be set.")
+    ui_token: str = setting("", "The token that opens that page.", option=None, secret=True)
     traces: bool = setting(
         False,
         "Send one trace a checkpoint by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra otel.",
@@ -197,8 +202,6 @@ class RunSettings:
                 f"checkpoint_inline_bytes must be from 0 to {INLINE_BYTES_MAX}, but is {self.checkpoint_inline_bytes}: "
                 "larger state belongs in files"
             )
-        if self.metrics_port is not None and not 0 <= self.metrics_port <= PORT_MAX:
-            raise ConfigurationError(f"metrics_port must be from 0 to {PORT_MAX}, but is {self.metrics_port}")
         self.checkpoint_settings()
         for name, each in settings_of(type(self)).items():
             if each.choices and (value := getattr(self, name)) not in each.choices:
@@ -217,6 +220,10 @@ class RunSettings:
                 object.__setattr__(self, name, absolute_place(path))
 
     def _check_bounds(self) -> None:
+        for name in ("metrics_port", "ui_port"):
+            port = getattr(self, name)
+            if port is not None and not 0 <= port <= PORT_MAX:
+                raise ConfigurationError(f"{name} must be from 0 to {PORT_MAX}, but is {port}")
         for least, most in _BOUNDS:
             if getattr(self, most) is not None and getattr(self, most) < getattr(self, least):
                 raise ConfigurationError(f"{most} can't be smaller than {least}, which is {getattr(self, least)}")
@@ -227,6 +234,13 @@ class RunSettings:
                 f"spark_conf, py_files and archives are for Spark, and the host is {self.host!r}: leave them out "
                 "(--conf, --py-files, --archives), or use --host spark"
             )
+
+    def told(self) -> dict[str, str]:
+        """Return every setting as people are shown it, by its name; nothing that is secret."""
+        shown = {name: getattr(self, name) for name, each in settings_of(type(self)).items() if not each.is_secret}
+        values = {name: ", ".join(value) if isinstance(value, tuple) else str(value) for name, value in shown.items()}
+        # What is at a name may be secret.
+        return values | {"kafka_properties": ", ".join(sorted(self.kafka_properties))}
 
     def inline_bytes(self, parallelism: int) -> int:
         """The greatest size of a subtask's state in the metadata, for so many subtasks."""

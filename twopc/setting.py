@@ -21,8 +21,8 @@ class Setting:
 
     `name` is what they call it: that of its field, without the unit. `help` is one line. `default` is text where the
     value itself says too little. `flags` are its options on the command line, none where it has none; `metavar` stands
-    for its value there. `choices` are all that it may be. `type` is its value's where that is a number, a yes or no;
-    anything else is text where people give it.
+    for its value there. `choices` are all that it may be; what `is_secret` nobody is shown. `type` is its value's where
+    that is a number, a yes or no; anything else is text where people give it.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Setting:
     metavar: str = ""
     choices: tuple[str, ...] = ()
     is_duration: bool = False
+    is_secret: bool = False
 
     @property
     def variable(self) -> str:
@@ -79,7 +80,7 @@ def _setting(declared: Field[Any]) -> Setting:
     metadata["default"] = metadata["default"] or _shown(declared.default)
     is_duration = name != declared.name
     kind = str if is_duration else _TYPES.get(str(declared.type).removesuffix(" | None"), str)
-    return Setting(name, type=kind, flags=flags, is_duration=is_duration, **metadata)
+    return Setting(name, type=kind, flags=flags, is_duration=is_duration, is_secret=not declared.repr, **metadata)
 
 
 def _shown(value: Any) -> str:

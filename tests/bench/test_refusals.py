@@ -46,8 +46,9 @@ def test_a_broker_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_port_of_the_real_jobs_metrics_is_left_to_it(tmp_path: Path) -> None:
-    settings = RunSettings(host="process", metrics_port=9249)
-    assert run.scratch_settings(BenchPlan(job_file=JOB), settings, tmp_path).metrics_port is None
+    settings = RunSettings(host="process", metrics_port=9249, ui_port=9250)
+    scratch = run.scratch_settings(BenchPlan(job_file=JOB), settings, tmp_path)
+    assert (scratch.metrics_port, scratch.ui_port) == (None, None)
 
 
 @pytest.mark.parametrize("paced", [False, True])

@@ -201,6 +201,7 @@ def test_help_lists_every_command() -> None:
         "checkpoints",
         "state",
         "coordinator",
+        "ui",
         "verify",
         "topics",
         "dead-letters",

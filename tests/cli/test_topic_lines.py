@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twopc.cli.topic_lines import JsonLines, NewRecord, TextLines, header_of, records
-from twopc.cli.topic_rows import row_of
 from twopc.errors import ConfigurationError
+from twopc.kafka.record_rows import row_of
 from twopc.testing.rows import InputRow
 
 NOTHING = NewRecord(None)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.metrics.prometheus import NotToBeHad, program
+from tests.debian import NotToBeHad, unpacked
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +19,10 @@ def prometheus() -> Path:
 
 
 def _program(name: str) -> Path:
+    """Return where `prometheus` or `promtool` is."""
+    if installed := shutil.which(name):
+        return Path(installed)
     try:
-        return program(name)
+        return unpacked("prometheus") / "usr" / "bin" / name
     except NotToBeHad as error:
         pytest.skip(str(error))

@@ -17,11 +17,13 @@ from prometheus_client import generate_latest
 
 from tests.job_events import event
 from tests.metrics.kit import RUNNING
-from tests.metrics.test_server import FakeHealth
+from tests.web.test_server import FakeHealth
 from twopc import events
 from twopc.metrics.jobs import JobMetrics
-from twopc.metrics.server import MetricsServer
+from twopc.metrics.pages import MetricsPages
 from twopc.testing.ports import free_port
+from twopc.web.door import Door
+from twopc.web.server import WebServer
 
 pytestmark = pytest.mark.broker
 
@@ -74,7 +76,8 @@ def test_every_query_of_the_dashboard_is_one(promtool: Path, tmp_path: Path) -> 
 @pytest.mark.proof
 def test_prometheus_scrapes_a_job_and_answers_for_it(prometheus: Path, tmp_path: Path) -> None:
     metrics = all_metrics()
-    with MetricsServer("127.0.0.1", 0, metrics.registry, FakeHealth()) as server:
+    pages = MetricsPages(metrics.registry, FakeHealth())
+    with WebServer("metrics", Door("127.0.0.1"), 0, [pages]) as server:
         (tmp_path / "prometheus.yml").write_text(CONFIG.format(target=server.address))
         with prometheus_at(prometheus, tmp_path) as address:
             found = answer(address, "twopc_subtask_num_records_in_total")

@@ -115,6 +115,7 @@ def scratch_settings(plan: BenchPlan, settings: RunSettings, folder: Path) -> Ru
         kafka_config="",
         checkpoint_dir=str(folder / CHECKPOINTS),
         metrics_port=None,
+        ui_port=None,
         traces=False,
         until_end=plan.rate is None,
     )

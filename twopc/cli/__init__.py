@@ -31,6 +31,7 @@ _COMMANDS = {
     "checkpoints": "twopc.cli.checkpoints",
     "state": "twopc.cli.state",
     "coordinator": "twopc.cli.coordinator",
+    "ui": "twopc.cli.ui",
     "verify": "twopc.cli.verify",
     "topics": "twopc.cli.topics",
     "dead-letters": "twopc.cli.dead_letters",

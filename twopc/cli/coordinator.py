@@ -10,22 +10,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from coordinator.server import CoordinatorServer
-from twopc.cli.metrics_options import MetricsHost, MetricsPort, Traces
+from twopc.cli.metrics_options import MetricsHost, MetricsPort, Traces, UiHost, UiPort
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.cli.setting_options import Meaning, option_of
-from twopc.cli.token_options import TokenFile, read_token
+from twopc.cli.token_options import TokenFile, read_token, read_ui_token
 from twopc.config import name_unknown_variables
 from twopc.logs import configure_logging
 from twopc.rpc.tls import TlsFiles
 from twopc.storage.open import open_store
-
-if TYPE_CHECKING:
-    from twopc.metrics.server import MetricsServer
+from twopc.storage.store import CheckpointStore, jobs_in
+from twopc.web.answer import Pages
+from twopc.web.ports import PagePorts
 
 LOOPBACK = "127.0.0.1"
 
@@ -62,6 +62,8 @@ def start(
     ] = False,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
+    ui_port: UiPort = None,
+    ui_host: UiHost = None,
     traces: Traces = None,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = None,
@@ -93,13 +95,13 @@ def start(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     server = CoordinatorServer(store, address, read_token(token_file), tls=tls, allow_insecure=allow_insecure)
-    metrics = None if metrics_port is None else _metrics_of(server, metrics_host or LOOPBACK, metrics_port)
+    ports = PagePorts((metrics_host or LOOPBACK, metrics_port), (ui_host or LOOPBACK, ui_port), read_ui_token())
     tracing = _traces_of(server) if traces else nullcontext()
-    with tracing, metrics or nullcontext():
+    with tracing, _pages_of(server, store, ports) as addresses:
         bound = server.start()
         if output is Output.JSON:
             answer = {"address": bound, "pid": os.getpid(), "checkpoint_dir": store.identity}
-            typer.echo(json.dumps(answer | ({} if metrics is None else {"metrics": metrics.address})))
+            typer.echo(json.dumps(answer | addresses))
         else:
             typer.echo(bound)
         ended.wait()
@@ -115,13 +117,31 @@ def _traces_of(server: CoordinatorServer) -> Iterator[None]:
         yield
 
 
-def _metrics_of(server: CoordinatorServer, host: str, port: int) -> MetricsServer:
+@contextmanager
+def _pages_of(server: CoordinatorServer, store: CheckpointStore, ports: PagePorts) -> Iterator[dict[str, str]]:
+    """Serve metrics and the page where a port is named for them; give the addresses."""
+    if not ports.are_named:
+        yield {}
+        return
     from twopc.metrics.health import CoordinatorHealth
     from twopc.metrics.jobs import JobMetrics
-    from twopc.metrics.server import MetricsServer
+    from twopc.metrics.pages import MetricsPages
 
-    metrics = JobMetrics(server.descriptions.known)
+    known = server.descriptions.known
+    metrics = JobMetrics(known)
     server.observe(metrics.note)
-    served = MetricsServer(host, port, metrics.registry, CoordinatorHealth(server.descriptions.known))
-    log.info("metrics are at %s/metrics", served.address)
-    return served
+    of_metrics = MetricsPages(metrics.registry, CoordinatorHealth(known))
+    of_ui = _ui_of(server, store) if ports.shows_ui else None
+    with ports.served(of_metrics, of_ui) as addresses:
+        log.info("%s", "; ".join(f"{what}: http://{address}" for what, address in addresses.items()))
+        yield addresses
+
+
+def _ui_of(server: CoordinatorServer, store: CheckpointStore) -> Pages:
+    from twopc.ui.jobs import Jobs, described_in
+    from twopc.ui.pages import UiPages
+
+    known = server.descriptions.known
+    jobs = Jobs(store, lambda: jobs_in(store), lambda job: described_in(known(), job))
+    server.observe(jobs.traces.note)
+    return UiPages(jobs)

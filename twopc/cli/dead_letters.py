@@ -6,21 +6,21 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from heapq import nlargest
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from twopc.cli.cluster_options import cluster_of
-from twopc.cli.letter_rows import cells, is_of, lines, row_of_letter
+from twopc.cli.letter_rows import cells, is_of, lines
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables, table
 from twopc.errors import ConfigurationError
 from twopc.kafka.clients.cluster import Cluster
-from twopc.kafka.found_letter import FoundLetter, letter_of, mark_of
-from twopc.kafka.input.topic_reader import Ranges, read, whole
+from twopc.kafka.found_letter import FoundLetter
+from twopc.kafka.input.letters import newest_of, read_letters, read_marks, row_of_letter
+from twopc.kafka.input.topic_reader import whole
 from twopc.kafka.letter_choice import LetterChoice
 from twopc.kafka.place import Place
 from twopc.kafka.topic_partition import Position
@@ -66,14 +66,14 @@ def list_letters(
       twopc dead-letters list orders-dead --step map --reason KeyError -n 20 -o json
     """
     ranges = whole(cluster, [topic])
-    replayed = _replayed(cluster, ranges)
-    found = (each for each in _letters(cluster, ranges) if is_of(each, step, reason))
+    replayed = read_marks(cluster, ranges)
+    found = (each for each in read_letters(cluster, ranges) if is_of(each, step, reason))
     if output is Output.JSON:
-        for each in found if most is None else _newest(found, most):
+        for each in found if most is None else newest_of(found, most):
             typer.echo(json.dumps(row_of_letter(each, each.place in replayed)))
         return
     kinds: Counter[tuple[str, str]] = Counter()
-    newest = _newest(_counted(found, kinds), most or SHOWN)
+    newest = newest_of(_counted(found, kinds), most or SHOWN)
     if not newest:
         typer.echo(f"{topic}: no dead letter{'' if step is None and reason is None else ' of that kind'}")
         return
@@ -104,10 +104,10 @@ def show(
         raise ConfigurationError(f"topic {place.partition.topic!r} has no partition {place.partition.partition}")
     first, end = ranges[place.partition]
     at = {place.partition: (Position(max(first, place.offset)), Position(min(end, place.offset + 1)))}
-    found = next(iter(_letters(cluster, at)), None) if first <= place.offset < end else None
+    found = next(iter(read_letters(cluster, at)), None) if first <= place.offset < end else None
     if found is None:
         raise ConfigurationError(f"there is no dead letter at {place}: twopc dead-letters list {place.partition.topic}")
-    was_replayed = place in _replayed(cluster, ranges)
+    was_replayed = place in read_marks(cluster, ranges)
     if output is Output.JSON:
         typer.echo(json.dumps(row_of_letter(found, was_replayed)))
         return
@@ -148,8 +148,8 @@ def replay(
     count = 0
     with nullcontext() if dry else LetterReplay(cluster, topic) as replaying:
         ranges = whole_now(cluster, topic)
-        choice = LetterChoice(named_ones, _replayed(cluster, ranges), again, lambda each: is_of(each, step, reason))
-        chosen = choice.of(_letters(cluster, ranges))
+        choice = LetterChoice(named_ones, read_marks(cluster, ranges), again, lambda each: is_of(each, step, reason))
+        chosen = choice.of(read_letters(cluster, ranges))
         while chunk := list(islice(chosen, CHUNK)):
             _require_inputs(cluster, chunk)
             if replaying is not None:
@@ -183,25 +183,6 @@ def _require_inputs(cluster: Cluster, letters: Iterable[FoundLetter]) -> None:
             raise ConfigurationError(
                 f"records of {each} can't go back there: {cluster.servers} has no such partition any more"
             )
-
-
-def _records(cluster: Cluster, ranges: Ranges) -> Iterator[Any]:
-    for batch in read(cluster, ranges):
-        yield from batch.rows
-
-
-def _letters(cluster: Cluster, ranges: Ranges) -> Iterator[FoundLetter]:
-    return filter(None, map(letter_of, _records(cluster, ranges)))
-
-
-def _replayed(cluster: Cluster, ranges: Ranges) -> frozenset[Place]:
-    """Return which letters of a topic were replayed: their marks stand behind them, anywhere."""
-    return frozenset(filter(None, map(mark_of, _records(cluster, ranges))))
-
-
-def _newest(letters: Iterable[FoundLetter], most: int) -> list[FoundLetter]:
-    """Return the newest, oldest first."""
-    return nlargest(most, letters, key=lambda each: (each.timestamp or 0, each.place.offset))[::-1]
 
 
 def _counted(letters: Iterable[FoundLetter], kinds: Counter[tuple[str, str]]) -> Iterator[FoundLetter]:

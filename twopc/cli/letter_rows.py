@@ -1,13 +1,12 @@
-"""A dead letter as commands show it: a row of a table, lines, JSON."""
+"""A dead letter as commands show it: a row of a table, and lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from twopc.cli.tables import moment
-from twopc.cli.topic_rows import named, shown
 from twopc.kafka.found_letter import FoundLetter
+from twopc.kafka.record_rows import shown
 
 
 def is_of(letter: FoundLetter, step: str | None, reason: str | None) -> bool:
@@ -22,26 +21,6 @@ def cells(letter: FoundLetter, replayed: bool) -> tuple[str, ...]:
     exception = f"{letter.text('exception.class.name')}: {message}"
     origin = "" if letter.origin is None else str(letter.origin)
     return (str(letter.place), origin, letter.text("class.name"), exception, "replayed" if replayed else "")
-
-
-def row_of_letter(letter: FoundLetter, replayed: bool) -> dict[str, Any]:
-    """Return all of a letter, ready for JSON."""
-    return {
-        "letter": str(letter.place),
-        "record": None if letter.origin is None else str(letter.origin),
-        "timestamp": letter.timestamp,
-        **named("key", letter.key),
-        **named("value", letter.value),
-        "headers": [{"name": name, **named("value", value)} for name, value in letter.headers],
-        "job": letter.text("connector.name"),
-        "stage": letter.text("stage"),
-        "step": letter.text("class.name"),
-        "exception": letter.text("exception.class.name"),
-        "message": letter.text("exception.message"),
-        "stacktrace": letter.text("exception.stacktrace"),
-        "shortened": letter.shortened,
-        "replayed": replayed,
-    }
 
 
 def lines(letter: FoundLetter, replayed: bool) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The options of commands that serve metrics, or send traces."""
+"""The options of commands that serve metrics or a page, or send traces."""
 
 from __future__ import annotations
 
@@ -8,4 +8,6 @@ from twopc.cli.setting_options import option_of
 
 MetricsPort = Annotated[int | None, option_of("metrics_port")]
 MetricsHost = Annotated[str | None, option_of("metrics_host")]
+UiPort = Annotated[int | None, option_of("ui_port")]
+UiHost = Annotated[str | None, option_of("ui_host")]
 Traces = Annotated[bool | None, option_of("traces")]

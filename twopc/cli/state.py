@@ -19,12 +19,10 @@ from twopc.cli.shared_options import shared_options
 from twopc.cli.state_options import (
     CheckpointLocation,
     KeyAs,
-    KeyForm,
     StateName,
     StateSource,
     checkpoint_location,
     is_json,
-    parse_key,
     state_source,
 )
 from twopc.cli.state_report import (
@@ -43,6 +41,7 @@ from twopc.errors import ConfigurationError, TwoPhaseCommitError
 from twopc.inspect import Checkpoint, Difference, StateEntry
 from twopc.inspect import diff as compare
 from twopc.inspect.export import export_to, write_lines
+from twopc.inspect.key_text import KeyForm, parse_key
 from twopc.inspect.rows import row_of
 
 app = typer.Typer(

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from twopc.cli.checkpoint_options import CheckpointDir, JobName
 from twopc.errors import ConfigurationError
 from twopc.inspect import Checkpoint, open_checkpoint
+from twopc.inspect.key_text import KeyForm
 from twopc.loader.job_loader import load_job
 from twopc.serde import Serde
 from twopc.state.serdes import serde_named
-
-
-class KeyForm(StrEnum):
-    """The form of a key on the command line."""
-
-    TEXT = "text"
-    JSON = "json"
-    HEX = "hex"
-    BASE64 = "base64"
-
 
 StateName = Annotated[
     str | None, typer.Argument(help="Only this state: the id of its operator, for a stateful_map its name.")
@@ -107,22 +96,6 @@ def _parse_serdes(options: Iterable[str]) -> Iterable[tuple[str, Serde]]:
                 f"--serde {option!r} is not STATE=json, STATE=string or STATE=bytes; other serdes come with --job-file"
             )
         yield name, serde
-
-
-def parse_key(text: str, form: KeyForm) -> Any:
-    """Return the key that is written so, as the job has it."""
-    try:
-        return _FORMS[form](text)
-    except ValueError as error:
-        raise ConfigurationError(f"the key {text!r} is not {form}, as --key-as says: {error}") from error
-
-
-_FORMS: dict[KeyForm, Callable[[str], Any]] = {
-    KeyForm.TEXT: str,
-    KeyForm.JSON: json.loads,
-    KeyForm.HEX: bytes.fromhex,
-    KeyForm.BASE64: lambda text: base64.b64decode(text, validate=True),
-}
 
 
 def is_json(text: str) -> bool:

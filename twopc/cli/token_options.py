@@ -1,4 +1,4 @@
-"""The token by which a process is let in by a coordinator: from a file or the environment, never on a command line."""
+"""The token by which a process is let in by a coordinator, or a person by a page: never on a command line."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from twopc.errors import ConfigurationError
 
 TOKEN_VARIABLE = "TWOPC_COORDINATOR_TOKEN"  # noqa: S105  the name of it, not the token
 
+UI_TOKEN_VARIABLE = "TWOPC_UI_TOKEN"  # noqa: S105  the name of it, not the token
+
 TokenFile = Annotated[
     Path | None,
     typer.Option(
@@ -20,6 +22,11 @@ TokenFile = Annotated[
         help=f"A file with the coordinator's bearer token; or set {TOKEN_VARIABLE}.",
     ),
 ]
+
+
+def read_ui_token() -> str:
+    """Return the token that opens the page of a job, "" if none is set."""
+    return os.environ.get(UI_TOKEN_VARIABLE, "")
 
 
 def read_token(file: Path | None) -> str | None:

@@ -13,13 +13,13 @@ from twopc.cli.cluster_options import cluster_of
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.shared_options import shared_options
 from twopc.cli.tables import print_tables, table
-from twopc.cli.topic_rows import row_of, text_of
 from twopc.cli.topic_write import write_topic
 from twopc.errors import ConfigurationError
 from twopc.kafka.clients.cluster import Cluster
 from twopc.kafka.clients.control_client import EARLIEST, LATEST
 from twopc.kafka.clients.topic_client import TopicDescription
 from twopc.kafka.input.topic_reader import Ranges, follow, read, whole
+from twopc.kafka.record_rows import row_of, text_of
 from twopc.kafka.topic_partition import Position, TopicPartition
 from twopc.record import Batch
 

@@ -86,6 +86,7 @@ def scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
         coordinator_cert="",
         coordinator_key="",
         metrics_port=None,
+        ui_port=None,
         traces=False,
         accept_loss=(),
         until_end=True,

@@ -19,7 +19,7 @@ from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
 from twopc.driver.host import Host, StoppedEarly
 from twopc.driver.machine import Driver, Event
-from twopc.driver.metrics import combined_listener, metrics_served
+from twopc.driver.pages import combined_listener, pages_served
 from twopc.driver.running_job import RunningJob
 from twopc.driver.shell import DriverShell, JobEdge
 from twopc.driver.signals import StopSignals
@@ -91,7 +91,7 @@ def run(
         closing.callback(client.close)
         signals = closing.enter_context(StopSignals(stop))
         events: queue.Queue[Event] = queue.Queue()
-        counting = closing.enter_context(metrics_served(settings, coordinator, definition.name))
+        counting = closing.enter_context(pages_served(settings, coordinator, definition, store))
         tracing = closing.enter_context(traces_of(settings))
         listener = combined_listener(combined_listener(on_event, counting), tracing)
         watch = EventWatch(coordinator.events or client, definition.name, events.put, listener)

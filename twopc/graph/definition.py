@@ -227,6 +227,7 @@ class JobDefinition:
         operators = [
             {"id": operator.id, "inputs": list(operator.inputs), "what": str(operator)}
             | ({"on_error": str(operator.on_error)} if operator.on_error.goes_on else {})
+            | ({"errors_to": operator.on_error.sink_id} if operator.on_error.sink_id else {})
             | ({"behind": operator.behind} if operator.behind else {})
             for operator in self.operators
         ]

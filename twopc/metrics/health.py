@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from twopc.errors import TwoPhaseCommitError
 from twopc.metrics.jobs import Describe
 from twopc.protocol.job_description import JobDescription
+
+OVERDUE_INTERVALS = 10
+"""Of so many intervals without a completed checkpoint something is wrong."""
+
+OVERDUE_LEAST_MS = 10_000
+"""With short intervals, one slow checkpoint is not."""
 
 SILENT = "the coordinator does not answer"
 
@@ -38,14 +45,15 @@ class CoordinatorHealth(Health):
 
 
 class DriverHealth(Health):
-    """Of the driver of one job: ready while all its subtasks are attached.
+    """Of the driver of one job: ready while all its subtasks are attached, and a checkpoint completes now and then.
 
     Alive whenever it answers: a new driver would not bring a coordinator or a broker back, and the job restarts by
     itself.
     """
 
-    def __init__(self, describe: Describe) -> None:
+    def __init__(self, describe: Describe, now: Callable[[], float] = time.time) -> None:
         self._describe = describe
+        self._now = now
 
     def live(self) -> str:
         return ""
@@ -57,8 +65,18 @@ class DriverHealth(Health):
         subtasks = [subtask for job in jobs for subtask in job.subtasks]
         attached = sum(subtask.attached for subtask in subtasks)
         if subtasks and attached == len(subtasks):
-            return ""
+            return next(filter(None, (overdue(job, self._now()) for job in jobs)), "")
         return f"{attached} of {len(subtasks)} subtasks are attached" if subtasks else "no attempt has been started"
+
+
+def overdue(job: JobDescription, now: float) -> str:
+    """Say that no checkpoint has completed for `OVERDUE_INTERVALS` intervals, at this Unix time; "" if one has."""
+    if job.settings is None:
+        return ""
+    last_ms = max([job.started_ms, *(kept.completed_ms for kept in job.kept[-1:])])
+    allowed_ms = max(OVERDUE_INTERVALS * job.settings.interval_ms, OVERDUE_LEAST_MS)
+    late_ms = now * 1000 - last_ms
+    return "" if late_ms <= allowed_ms else f"no checkpoint has completed for {late_ms / 1000:.0f} s"
 
 
 def _answer(describe: Describe) -> Sequence[JobDescription] | None:

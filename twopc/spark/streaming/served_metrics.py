@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from twopc.metrics.pages import MetricsPages
 from twopc.metrics.queries import QueryHealth, QueryMetrics
-from twopc.metrics.server import MetricsServer
 from twopc.sink import Outcome, Settled
 from twopc.spark.streaming.observer import Observer
 from twopc.spark.streaming.steps import AbortRun, AbortWritten, Decide, Drain, End, ListOpen, Look, Step, Write
+from twopc.web.door import Door
+from twopc.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +25,8 @@ class ServedMetrics(Observer):
         self._metrics = QueryMetrics(query)
         self._health = QueryHealth()
         self._closing = ExitStack()
-        server = self._closing.enter_context(MetricsServer(host, port, self._metrics.registry, self._health))
+        pages = MetricsPages(self._metrics.registry, self._health)
+        server = self._closing.enter_context(WebServer("metrics", Door(host), port, [pages]))
         self.address = server.address
         log.info("metrics of query %s are at %s/metrics", query, self.address)
 

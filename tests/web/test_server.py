@@ -1,20 +1,22 @@
-"""Metrics and health over HTTP."""
+"""What is answered over HTTP: metrics and health, and to whom."""
 
 from __future__ import annotations
 
 import http.client
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
-from tests.metrics.kit import IDLE, RUNNING, ScrapedMetrics
-from twopc.errors import ConfigurationError, Unavailable
-from twopc.metrics.health import CoordinatorHealth, DriverHealth, Health
+from tests.metrics.kit import RUNNING, ScrapedMetrics
+from twopc.errors import ConfigurationError
+from twopc.metrics.health import Health
 from twopc.metrics.jobs import JobMetrics
-from twopc.metrics.server import CONNECTIONS_MAX, MetricsServer
-from twopc.protocol.job_description import JobDescription
+from twopc.metrics.pages import MetricsPages
+from twopc.web.answer import Answer, EventStream, Pages, Question
+from twopc.web.door import Door
+from twopc.web.server import CONNECTIONS_MAX, WebServer
 
 
 @dataclass
@@ -33,7 +35,7 @@ class FakeHealth(Health):
 
 @dataclass
 class Site:
-    server: MetricsServer
+    server: WebServer
     health: FakeHealth
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, http.client.HTTPMessage, str]:
@@ -45,10 +47,26 @@ class Site:
         return answer.status, answer.headers, text
 
 
+def served(host: str, health: Health, port: int = 0, token: str = "") -> WebServer:
+    """Return a server of metrics and of what moves, at a host."""
+    pages = MetricsPages(JobMetrics(lambda: [RUNNING]).registry, health)
+    return WebServer("metrics", Door(host, token), port, [pages, Clock()])
+
+
+class Clock(Pages):
+    """Tells two moments."""
+
+    names = ("/clock",)
+
+    def answer(self, question: Question) -> Answer | EventStream | None:
+        moments = (b"data: %d\n\n" % number for number in range(2))
+        return EventStream(moments) if question.path == "/clock" else None
+
+
 @pytest.fixture
 def site() -> Iterator[Site]:
     health = FakeHealth()
-    with MetricsServer("127.0.0.1", 0, JobMetrics(lambda: [RUNNING]).registry, health) as server:
+    with served("127.0.0.1", health) as server:
         yield Site(server, health)
 
 
@@ -75,7 +93,51 @@ def test_health_is_a_status_that_says_what_is_wrong(site: Site, path: str, probl
 def test_any_other_path_says_what_there_is(site: Site) -> None:
     status, _, text = site.ask("/../etc/passwd")
     assert status == 404
-    assert "/metrics" in text
+    assert text == "there are /metrics, /healthz, /readyz and /clock\n"
+
+
+def test_events_arrive_one_after_the_other(site: Site) -> None:
+    status, headers, text = site.ask("/clock")
+    assert (status, headers["Content-Type"], text) == (200, "text/event-stream", "data: 0\n\ndata: 1\n\n")
+
+
+def test_a_page_of_another_origin_is_told_nothing_and_runs_nothing_here(site: Site) -> None:
+    _, headers, _ = site.ask("/metrics", Origin="elsewhere.example")
+    assert "Access-Control-Allow-Origin" not in headers
+    assert headers["Content-Security-Policy"].startswith("default-src 'self'")
+
+
+@pytest.fixture
+def locked() -> Iterator[Site]:
+    with served("127.0.0.1", FakeHealth(), token="t0ken") as server:
+        yield Site(server, FakeHealth())
+
+
+@pytest.mark.parametrize("told", [{}, {"Authorization": "Bearer other"}, {"Cookie": "twopc-token=other"}])
+def test_where_a_token_is_set_nothing_is_told_without_it(locked: Site, told: dict[str, str]) -> None:
+    status, _, text = locked.ask("/metrics", **told)
+    assert status == 401
+    assert "Authorization: Bearer" in text
+    assert locked.ask("/metrics?token=other", **told)[0] == 401
+    assert locked.ask("/clock", **told)[0] == 401
+
+
+@pytest.mark.parametrize("told", [{"Authorization": "Bearer t0ken"}, {"Cookie": "other=1; twopc-token=t0ken"}])
+def test_who_has_the_token_is_let_in(locked: Site, told: dict[str, str]) -> None:
+    assert locked.ask("/metrics", **told)[0] == 200
+
+
+def test_a_browser_says_the_token_once_and_its_address_forgets_it(locked: Site) -> None:
+    status, headers, _ = locked.ask("//elsewhere.example/metrics?token=t0ken")
+    assert (status, headers["Location"]) == (303, "/elsewhere.example/metrics")
+    cookie = headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert locked.ask("/metrics", Cookie=cookie.partition(";")[0])[0] == 200
+
+
+def test_health_is_told_without_a_token(locked: Site) -> None:
+    assert [locked.ask(path)[0] for path in ("/healthz", "/readyz")] == [200, 200]
 
 
 def test_nothing_can_be_changed(site: Site) -> None:
@@ -99,7 +161,7 @@ def test_on_loopback_it_answers_to_no_other_name(site: Site, host: str) -> None:
 
 
 def test_beyond_loopback_it_answers_to_any_name() -> None:
-    with MetricsServer("0.0.0.0", 0, JobMetrics(lambda: ()).registry, FakeHealth()) as server:
+    with served("0.0.0.0", FakeHealth()) as server:
         address = f"127.0.0.1:{server.address.rpartition(':')[2]}"
         connection = http.client.HTTPConnection(address, timeout=60)
         connection.request("GET", "/healthz", headers={"Host": "elsewhere.example"})
@@ -119,27 +181,4 @@ def test_silent_connections_do_not_add_up(site: Site) -> None:
 def test_a_port_in_use_is_said_so(site: Site) -> None:
     port = int(site.server.address.rpartition(":")[2])
     with pytest.raises(ConfigurationError, match="--metrics-port"):
-        MetricsServer("127.0.0.1", port, JobMetrics(lambda: ()).registry, FakeHealth())
-
-
-def silent() -> Sequence[JobDescription]:
-    raise Unavailable("the coordinator is too busy to answer: ask again")
-
-
-def test_a_coordinator_is_well_while_its_one_thread_answers() -> None:
-    assert (CoordinatorHealth(lambda: ()).live(), CoordinatorHealth(lambda: ()).ready()) == ("", "")
-    assert "does not answer" in CoordinatorHealth(silent).live()
-    assert "does not answer" in CoordinatorHealth(silent).ready()
-
-
-def test_a_driver_is_ready_while_all_subtasks_are_attached() -> None:
-    attached = replace(RUNNING, subtasks=tuple(replace(each, attached=True) for each in RUNNING.subtasks))
-    assert DriverHealth(lambda: [attached]).ready() == ""
-    assert DriverHealth(lambda: [RUNNING]).ready() == "1 of 2 subtasks are attached"
-    assert DriverHealth(lambda: [IDLE]).ready() == "no attempt has been started"
-    assert DriverHealth(lambda: ()).ready() == "no attempt has been started"
-
-
-def test_a_driver_whose_coordinator_is_away_is_alive_and_not_ready() -> None:
-    assert DriverHealth(silent).live() == ""
-    assert "does not answer" in DriverHealth(silent).ready()
+        served("127.0.0.1", FakeHealth(), port)
