@@ -186,6 +186,10 @@ class RunSettings:
         False,
         "Send one trace a checkpoint by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra otel.",
     )
+    otlp_metrics: bool = setting(
+        False,
+        "Send metrics by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT once a minute; needs the extra otel.",
+    )
     log_level: str = setting("info", "What goes to standard error: debug, info, warning or error.", choices=LEVELS)
     log_format: str = setting("text", "How it is written: text, or json, an object a line.", choices=FORMATS)
 

@@ -12,8 +12,11 @@ from twopc.drill.supervisor import Supervisor
 
 
 def test_a_restore_drill_serves_no_metrics_and_sends_no_traces(tmp_path: Path) -> None:
-    settings = scratch_settings(RunSettings(host="process", metrics_port=9249, ui_port=9250, traces=True), tmp_path)
-    assert (settings.metrics_port, settings.ui_port, settings.traces) == (None, None, False)
+    settings = scratch_settings(
+        RunSettings(host="process", metrics_port=9249, ui_port=9250, traces=True, otlp_metrics=True), tmp_path
+    )
+    assert (settings.metrics_port, settings.ui_port) == (None, None)
+    assert (settings.traces, settings.otlp_metrics) == (False, False)
 
 
 def test_the_processes_of_a_fault_drill_serve_none_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import grpc
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import (
+    MetricsServiceServicer,
+    add_MetricsServiceServicer_to_server,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
     TraceServiceServicer,
@@ -21,6 +26,7 @@ class Receiver(TraceServiceServicer):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.address = ""
+        self.metrics = MetricsReceiver()
         self._lock = threading.Lock()
         self._requests: list[tuple[Any, dict[str, str]]] = []
 
@@ -45,11 +51,31 @@ class Receiver(TraceServiceServicer):  # type: ignore[misc]
         ]
 
 
+class MetricsReceiver(MetricsServiceServicer):  # type: ignore[misc]
+    """Keeps the metrics that come: by name, of each request."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sent: list[dict[str, Any]] = []
+
+    def Export(self, request: Any, context: Any) -> Any:  # noqa: N802  the name of the contract
+        scopes = (scope for resource in request.resource_metrics for scope in resource.scope_metrics)
+        with self._lock:
+            self._sent.append({metric.name: metric for scope in scopes for metric in scope.metrics})
+        return ExportMetricsServiceResponse()
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        with self._lock:
+            return list(self._sent)
+
+
 @contextmanager
 def receiving() -> Iterator[Receiver]:
     receiver = Receiver()
     server = grpc.server(ThreadPoolExecutor(2))
     add_TraceServiceServicer_to_server(receiver, server)
+    add_MetricsServiceServicer_to_server(receiver.metrics, server)
     receiver.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:

@@ -117,6 +117,7 @@ def scratch_settings(plan: BenchPlan, settings: RunSettings, folder: Path) -> Ru
         metrics_port=None,
         ui_port=None,
         traces=False,
+        otlp_metrics=False,
         until_end=plan.rate is None,
     )
 

@@ -8,14 +8,14 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coordinator.server import CoordinatorServer
-from twopc.cli.metrics_options import MetricsHost, MetricsPort, Traces, UiHost, UiPort
+from twopc.cli.metrics_options import MetricsHost, MetricsPort, OtlpMetrics, Traces, UiHost, UiPort
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.cli.setting_options import Meaning, option_of
 from twopc.cli.token_options import TokenFile, read_token, read_ui_token
@@ -26,6 +26,9 @@ from twopc.storage.open import open_store
 from twopc.storage.store import CheckpointStore, jobs_in
 from twopc.web.answer import Pages
 from twopc.web.ports import PagePorts
+
+if TYPE_CHECKING:
+    from twopc.metrics.jobs import JobMetrics
 
 LOOPBACK = "127.0.0.1"
 
@@ -65,6 +68,7 @@ def start(
     ui_port: UiPort = None,
     ui_host: UiHost = None,
     traces: Traces = None,
+    otlp_metrics: OtlpMetrics = None,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = None,
     output: OutputOption = Output.TEXT,
@@ -97,7 +101,7 @@ def start(
     server = CoordinatorServer(store, address, read_token(token_file), tls=tls, allow_insecure=allow_insecure)
     ports = PagePorts((metrics_host or LOOPBACK, metrics_port), (ui_host or LOOPBACK, ui_port), read_ui_token())
     tracing = _traces_of(server) if traces else nullcontext()
-    with tracing, _pages_of(server, store, ports) as addresses:
+    with tracing, _metrics_of(server, store, ports, bool(otlp_metrics)) as addresses:
         bound = server.start()
         if output is Output.JSON:
             answer = {"address": bound, "pid": os.getpid(), "checkpoint_dir": store.identity}
@@ -118,9 +122,11 @@ def _traces_of(server: CoordinatorServer) -> Iterator[None]:
 
 
 @contextmanager
-def _pages_of(server: CoordinatorServer, store: CheckpointStore, ports: PagePorts) -> Iterator[dict[str, str]]:
-    """Serve metrics and the page where a port is named for them; give the addresses."""
-    if not ports.are_named:
+def _metrics_of(
+    server: CoordinatorServer, store: CheckpointStore, ports: PagePorts, otlp: bool
+) -> Iterator[dict[str, str]]:
+    """Serve metrics and the page where a port is named for them, and send metrics; give the addresses."""
+    if not ports.are_named and not otlp:
         yield {}
         return
     from twopc.metrics.health import CoordinatorHealth
@@ -132,9 +138,16 @@ def _pages_of(server: CoordinatorServer, store: CheckpointStore, ports: PagePort
     server.observe(metrics.note)
     of_metrics = MetricsPages(metrics.registry, CoordinatorHealth(known))
     of_ui = _ui_of(server, store) if ports.shows_ui else None
-    with ports.served(of_metrics, of_ui) as addresses:
-        log.info("%s", "; ".join(f"{what}: http://{address}" for what, address in addresses.items()))
+    with ports.served(of_metrics, of_ui) as addresses, _sent(metrics) if otlp else nullcontext():
+        for what, address in addresses.items():
+            log.info("%s: http://%s", what, address)
         yield addresses
+
+
+def _sent(metrics: JobMetrics) -> AbstractContextManager[None]:
+    from twopc.tracing.otlp_metrics import metrics_sent
+
+    return metrics_sent(metrics.registry.collect)
 
 
 def _ui_of(server: CoordinatorServer, store: CheckpointStore) -> Pages:

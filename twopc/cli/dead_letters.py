@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from twopc.cli.cluster_options import cluster_of
 from twopc.cli.letter_rows import cells, is_of, lines
@@ -146,7 +149,7 @@ def replay(
     if bool(named_ones) == every:
         raise ConfigurationError("say which letters to replay: their places, as the list has them, or --all")
     count = 0
-    with nullcontext() if dry else LetterReplay(cluster, topic) as replaying:
+    with nullcontext() if dry else LetterReplay(cluster, topic) as replaying, _progress() as tell:
         ranges = whole_now(cluster, topic)
         choice = LetterChoice(named_ones, read_marks(cluster, ranges), again, lambda each: is_of(each, step, reason))
         chosen = choice.of(read_letters(cluster, ranges))
@@ -155,6 +158,7 @@ def replay(
             if replaying is not None:
                 replaying.put_back(chunk)
             count += len(chunk)
+            tell(count)
     if output is Output.JSON:
         told = {"topic": topic, "replayed": 0 if dry else count, "chosen": count, "left_out": dict(choice.left_out)}
         typer.echo(json.dumps(told))
@@ -162,6 +166,18 @@ def replay(
     typer.echo(f"{topic}: {count:,} letters {'would be replayed' if dry else 'replayed'}")
     for why, number in choice.left_out.most_common():
         typer.echo(f"{topic}: {number:,} left out; each {why}")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """Show a person how far it is, while the context lasts."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} letters"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("letters", total=None)
+        yield lambda done: progress.update(task, completed=done)
 
 
 def _place(text: str, topic: str | None = None) -> Place:

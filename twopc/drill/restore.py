@@ -88,6 +88,7 @@ def scratch_settings(settings: RunSettings, folder: Path) -> RunSettings:
         metrics_port=None,
         ui_port=None,
         traces=False,
+        otlp_metrics=False,
         accept_loss=(),
         until_end=True,
         restart_strategy="none",

@@ -1,4 +1,4 @@
-"""What a driver answers over HTTP while its run lasts, where the settings name a port: metrics, health, the page."""
+"""What a driver tells of its run while that lasts, where the settings want it: metrics, health, the page."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ DescribeAll = Callable[[], tuple[JobDescription, ...]]
 def pages_served(
     settings: RunSettings, coordinator: CoordinatorAddress, definition: JobDefinition, store: CheckpointStore
 ) -> Iterator[OnEvent | None]:
-    """Serve them; give what has to be told of every event of the job. Nothing where no port is set."""
-    if settings.metrics_port is None and settings.ui_port is None:
+    """Serve or send them; give what has to be told of every event of the job. Nothing where nothing is wanted."""
+    if settings.metrics_port is None and settings.ui_port is None and not settings.otlp_metrics:
         yield None
         return
-    # No run without a port pays for it.
+    # No run without them pays for it.
     from twopc.metrics.health import DriverHealth
     from twopc.metrics.jobs import JobMetrics
     from twopc.metrics.pages import MetricsPages
@@ -56,6 +56,10 @@ def pages_served(
 
             jobs = _jobs(settings, definition, store, describe)
             of_ui, listener = UiPages(jobs), combined_listener(listener, jobs.traces.note)
+        if settings.otlp_metrics:
+            from twopc.tracing.otlp_metrics import metrics_sent
+
+            closing.enter_context(metrics_sent(metrics.registry.collect))
         addresses = closing.enter_context(ports.served(of_metrics, of_ui))
         if "ui" in addresses:
             log.info("job %s is shown at http://%s/", definition.name, addresses["ui"])

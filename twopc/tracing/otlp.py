@@ -1,4 +1,4 @@
-"""Sends traces to a collector by OTLP over gRPC: the only door to OpenTelemetry, an extra (`twopc-streams[otel]`).
+"""Sends traces to a collector by OTLP over gRPC, by OpenTelemetry, an extra (`twopc-streams[otel]`).
 
 Where to, with which headers, how many and under which name of the service, OpenTelemetry's own variables say
 (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME, ...).
@@ -11,18 +11,17 @@ Invariants:
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable
 from queue import SimpleQueue
 
 from twopc.errors import ConfigurationError
+from twopc.tracing.otel import refuse_other_ways, resource
 from twopc.tracing.span import Span
 
 try:
     from opentelemetry.context import Context
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.trace import Status, StatusCode, Tracer, set_span_in_context
@@ -34,19 +33,13 @@ except ImportError as error:
 CLOSE_SECONDS = 5.0
 NS_OF_MS = 1_000_000
 
-_ONLY = {
-    "OTEL_TRACES_EXPORTER": "otlp",
-    "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
-    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc",
-}
-
 
 class TraceExporter:
     """Any thread may `send`. Close it, and what was sent before goes out, as far as that is possible in time."""
 
     def __init__(self) -> None:
-        _refuse_other_ways()
-        self._provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+        refuse_other_ways("TRACES")
+        self._provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
         self._exporter = OTLPSpanExporter()
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
         self._tracer = self._provider.get_tracer("twopc")
@@ -83,18 +76,3 @@ def _record(tracer: Tracer, span: Span, parent: Context) -> None:
     for child in span.children:
         _record(tracer, child, inside)
     made.end(round(span.end_ms * NS_OF_MS))
-
-
-def _resource() -> Resource:
-    """Return who sends: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go over the name that we have."""
-    resource = Resource.create()
-    is_named = not str(resource.attributes["service.name"]).startswith("unknown_service")
-    return resource if is_named else resource.merge(Resource({"service.name": "twopc"}))
-
-
-def _refuse_other_ways() -> None:
-    for variable, way in _ONLY.items():
-        if (chosen := os.environ.get(variable, "")) not in ("", way):
-            raise ConfigurationError(
-                f"{variable} is {chosen!r}, and traces go out by OTLP over gRPC only: set it to {way!r}, or unset it"
-            )

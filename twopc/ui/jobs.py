@@ -46,12 +46,13 @@ class Jobs:
     letters: Letters | None = None
     traces: Traces = field(default_factory=Traces)
     clock: Callable[[], float] = time.monotonic
+    _listed: tuple[float, list[str]] = field(default=(0.0, []), init=False)
     _ledgers: dict[str, _Ledger] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def overview(self) -> list[Row]:
         """Return a line for each job."""
-        return [overview(self._sight(job)) for job in sorted(self.names())]
+        return [overview(self._sight(job)) for job in self._known()]
 
     def document(self, job: str) -> Row:
         """Return all that is shown of a job; raise ConfigurationError if there is none of that name."""
@@ -60,7 +61,7 @@ class Jobs:
 
     def require(self, job: str) -> None:
         """Raise ConfigurationError if there is no job of that name."""
-        known = sorted(self.names())
+        known = self._known()
         if job not in known:
             raise ConfigurationError(f"there is no job {job!r} here; there are {', '.join(known) or 'none'}")
 
@@ -71,6 +72,15 @@ class Jobs:
                 f"dead letters of {topic!r} can't be read from here: twopc dead-letters list {topic}"
             )
         return self.letters(topic)
+
+    def _known(self) -> list[str]:
+        """Ask which jobs there are, or return what was told lately: in a bucket that is a request for each."""
+        with self._lock:
+            at, known = self._listed
+            if not known or self.clock() - at >= MOST_SECONDS:
+                known = sorted(self.names())
+                self._listed = self.clock(), known
+            return known
 
     def _sight(self, job: str) -> Sight:
         described, problem = None, ""
