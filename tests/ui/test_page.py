@@ -81,7 +81,7 @@ def test_it_moves_without_a_reload(page: Page, shown: Shown) -> None:
     shown.error = Unavailable("the coordinator is too busy to answer: ask again")
     expect(page.locator("#problem")).to_have_text("the coordinator is too busy to answer: ask again")
     shown.error = shown.described = None
-    expect(page.locator("#phase")).to_have_text("not running")
+    expect(page.locator("#phase")).to_have_text("no run found here")
 
 
 def test_a_checkpoint_opens_to_its_subtasks(page: Page) -> None:

@@ -43,7 +43,7 @@ def test_a_job_that_does_not_run_is_shown_from_its_ledger(server: WebServer) -> 
         [
             {
                 "job": JOB,
-                "phase": "not running",
+                "phase": "no run found here",
                 "runs": False,
                 "problem": "",
                 "checkpoint_id": 2,
@@ -62,7 +62,7 @@ def test_a_job_that_does_not_run_is_shown_from_its_ledger(server: WebServer) -> 
     assert [row["checkpoint_id"] for row in found["timeline"]] == [2, 1]
 
 
-def test_how_its_last_run_ended_is_its_phase(shown: Shown) -> None:
+def test_a_run_that_has_not_ended_in_order_may_be_elsewhere_and_how_one_ended_is_its_phase(shown: Shown) -> None:
     stored_job(shown.folder / "other").end()
     with Shown(shown.folder / "other").server() as server:
         assert document(server)["phase"] == "not running: finished"
@@ -155,7 +155,7 @@ def test_a_job_is_told_again_when_it_has_moved_and_only_then(
     answer = connection.getresponse()
     assert answer.headers["Content-Type"] == "text/event-stream"
     first = json.loads(answer.readline().removeprefix(b"data: "))
-    assert (first["phase"], answer.readline()) == ("not running", b"\n")
+    assert (first["phase"], answer.readline()) == ("no run found here", b"\n")
     shown.described = RUNS
     assert json.loads(answer.readline().removeprefix(b"data: "))["phase"] == "checkpoint in flight"
     assert answer.readline() == b"\n"

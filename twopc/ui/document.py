@@ -11,12 +11,13 @@ from twopc.checkpoints.times import times_of
 from twopc.protocol.facts import in_order, position_text
 from twopc.protocol.history import History
 from twopc.protocol.job_description import JobDescription
+from twopc.protocol.outcomes import AttemptOutcome
 from twopc.ui.timeline import Row, newest_rows, row_of_times
 
 TIMELINE = 30
 """The checkpoints of which the phases are shown."""
 
-NOT_RUNNING = "not running"
+NO_ATTEMPT, NOT_FOUND = "no attempt", "no run found here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,12 @@ class Sight:
         """What the job does, in a word or two."""
         if self.described is not None:
             return self.described.phase
-        last = self.history.attempts[-1:]
-        return f"{NOT_RUNNING}: {last[0].outcome}" if last and last[0].outcome != "running" else NOT_RUNNING
+        attempts = self.history.attempts
+        if not attempts:
+            return NO_ATTEMPT
+        # One that has not ended in order may run on another machine: nobody here can know.
+        outcome = attempts[-1].outcome
+        return NOT_FOUND if outcome is AttemptOutcome.RUNNING else f"not running: {outcome}"
 
 
 def overview(sight: Sight) -> Row:

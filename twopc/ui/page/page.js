@@ -77,7 +77,7 @@ function problem(text) {
 
 function show(job) {
   const described = job.described;
-  pill("phase", job.phase, !described ? "warn" : job.problem ? "bad" : job.phase === "running" ? "good" : "");
+  pill("phase", job.phase, !described ? (job.phase.startsWith("not running") ? "" : "warn") : job.problem ? "bad" : job.phase === "running" ? "good" : "");
   put(at("since"), described && described.started_ms ? `attempt ${described.attempt}, since ${moment(described.started_ms)}` : "");
   problem([job.problem, ...(described ? described.input_notes : [])].filter(Boolean).join("\n"));
   const figures = figuresOf(described);
