@@ -109,6 +109,22 @@ def test_a_ledger_is_read_again_when_its_job_has_moved_and_at_times(shown: Shown
     assert newest() == 4
 
 
+def test_which_jobs_there_are_is_asked_at_times_only(shown: Shown) -> None:
+    jobs, asked_for = shown.jobs(), []
+
+    def names() -> list[str]:
+        asked_for.append(JOB)
+        return [JOB]
+
+    jobs.names = names
+    for _ in range(3):
+        jobs.require(JOB)
+    assert len(asked_for) == 1
+    shown.now += MOST_SECONDS
+    jobs.overview()
+    assert len(asked_for) == 2
+
+
 def test_the_state_of_a_key_is_read_from_the_latest_checkpoint(server: WebServer) -> None:
     of_job = f"/api/jobs/{JOB}"
     assert asked(server.address, f"{of_job}/states") == (
