@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.stored_job import JOB
-from tests.ui.kit import GRAPH, RUNS, Shown, asked, stored_job
+from tests.ui.kit import CHECKPOINTS, GRAPH, RUNS, Shown, asked, stored_job
 from twopc.errors import Unavailable
 from twopc.ui import pages
 from twopc.ui.jobs import LEAST_SECONDS, MOST_SECONDS
@@ -86,6 +86,15 @@ def test_a_coordinator_that_does_not_answer_hides_nothing_of_the_ledger(shown: S
     found = document(server)
     assert found["problem"] == "the coordinator is too busy to answer: ask again"
     assert len(found["checkpoints"]) == 2
+
+
+def test_a_ledger_that_cannot_be_read_is_said_and_hides_nothing_of_the_run(shown: Shown, server: WebServer) -> None:
+    shown.described = RUNS
+    for entry in (shown.folder / CHECKPOINTS / JOB).rglob("*.json"):
+        entry.write_bytes(b"not what was stored")
+    found = document(server)
+    assert "ledger" in found["problem"]
+    assert found["described"]["attempt"] == RUNS.attempt
 
 
 def test_a_ledger_is_read_again_when_its_job_has_moved_and_at_times(shown: Shown) -> None:

@@ -136,6 +136,16 @@ def test_a_browser_says_the_token_once_and_its_address_forgets_it(locked: Site) 
     assert locked.ask("/metrics", Cookie=cookie.partition(";")[0])[0] == 200
 
 
+@pytest.mark.parametrize("path", ["//elsewhere.example/", "/\\elsewhere.example/", "///\\/elsewhere.example/"])
+def test_who_says_the_token_stays_on_this_server(locked: Site, path: str) -> None:
+    assert locked.ask(f"{path}?token=t0ken")[1]["Location"] == "/elsewhere.example/"
+
+
+def test_a_path_adds_no_header_to_the_answer(locked: Site) -> None:
+    _, headers, _ = locked.ask("/%0d%0aX-Forged:%20yes?token=t0ken")
+    assert "X-Forged" not in headers
+
+
 def test_health_is_told_without_a_token(locked: Site) -> None:
     assert [locked.ask(path)[0] for path in ("/healthz", "/readyz")] == [200, 200]
 

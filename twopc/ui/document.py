@@ -32,7 +32,7 @@ class OwnFacts:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is known of a job at a moment. `problem` says why a coordinator did not answer."""
+    """What is known of a job at a moment. `problem` says what could not be asked or read."""
 
     job: str
     described: JobDescription | None

@@ -33,6 +33,7 @@ class _Ledger(NamedTuple):
     at: float
     standing: object
     found: JobCheckpoints | None
+    problem: str = ""
 
 
 @dataclass
@@ -88,23 +89,26 @@ class Jobs:
             described = self.describe(job)
         except TwoPhaseCommitError as error:
             problem = str(error)
-        standing = None if described is None else _standing(described)
-        return Sight(job, described, self._ledger(job, standing), self.traces.of(job), problem)
+        ledger = self._ledger(job, None if described is None else _standing(described))
+        return Sight(job, described, ledger.found, self.traces.of(job), problem or ledger.problem)
 
-    def _ledger(self, job: str, standing: object) -> JobCheckpoints | None:
-        """Read a job's ledger, or return what was read lately; None where it has none yet."""
+    def _ledger(self, job: str, standing: object) -> _Ledger:
+        """Read a job's ledger, or return what was read lately. A job that has just begun has none yet."""
         with self._lock:
             last, now = self._ledgers.get(job), self.clock()
             if last is not None:
                 age = now - last.at
                 if age < LEAST_SECONDS or (age < MOST_SECONDS and standing == last.standing):
-                    return last.found
+                    return last
+            found, problem = None, ""
             try:
                 found = read_job(self.store, job)
             except ConfigurationError:
-                found = None
-            self._ledgers[job] = _Ledger(now, standing, found)
-            return found
+                pass
+            except (TwoPhaseCommitError, OSError) as error:
+                problem = str(error)
+            self._ledgers[job] = _Ledger(now, standing, found, problem)
+            return self._ledgers[job]
 
 
 def described_in(described: Iterable[JobDescription], job: str) -> JobDescription | None:

@@ -119,9 +119,9 @@ class _Handler(BaseHTTPRequestHandler):
         if refusal is not None:
             self._send(refusal)
         elif cookie := door.cookie(parameters):
-            self._send(
-                Answer(b"", status=HTTPStatus.SEE_OTHER), {"Location": f"/{path.lstrip('/')}", "Set-Cookie": cookie}
-            )
+            # As it was written, with nothing decoded, and in this server: what a browser would take for a host is not.
+            there = "/" + parts.path.lstrip("/\\")
+            self._send(Answer(b"", status=HTTPStatus.SEE_OTHER), {"Location": there, "Set-Cookie": cookie})
         else:
             answer = self.server.answer(Question(path, parameters, self.headers.get("Accept", "")))
             if isinstance(answer, EventStream):
