@@ -90,7 +90,7 @@ class ManagedProcess:
 
 
 def start_coordinator(
-    checkpoint_dir: Path,
+    checkpoint_dir: Path | str,
     port: int,
     environment: Mapping[str, str],
     log: Path,

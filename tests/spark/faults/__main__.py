@@ -1,4 +1,4 @@
-"""Plays `make cluster`: late_flights.py on a standalone cluster, one of each fault, judged.
+"""Plays `make cluster`: late_flights.py on a standalone cluster, checkpoints in S3, one of each fault, judged.
 
     python -m tests.spark.faults [-o json]
 
@@ -45,7 +45,7 @@ def main() -> int:
 def _played(folder: Path) -> tuple[list[Recovery], list[str]]:
     (classes := folder / "classes").mkdir()
     environment = {VARIABLE: light_options(classes)}
-    _say(f"starting a broker, a master and {WORKERS} workers")
+    _say(f"starting S3, a broker, a master and {WORKERS} workers")
     with ClusterJob(folder / "one", workers=WORKERS, rate=RATE, environment=environment) as job:
         recoveries, wrong = _story(job, FAULTS)
     _say(f"the same with {BROKER_NODES} brokers")

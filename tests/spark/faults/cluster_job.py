@@ -1,4 +1,7 @@
-"""`examples/late_flights.py` on a standalone cluster while flights are fed to it, and what can be hurt meanwhile."""
+"""`examples/late_flights.py` on a standalone cluster, checkpoints in a bucket, while flights are fed to it.
+
+And what can be hurt meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from late_flights import job
 from late_flights_answer import expected_late_flights, read_late_flights
 
 from tests.jobs.cli import twopc
+from tests.object_server.server import ObjectServer
 from tests.spark.cluster import SparkCluster
 from tests.spark.faults.feed import Feed
 from tests.spark.faults.watch import OutputWatch
@@ -45,23 +49,26 @@ class ClusterJob:
         self.folder = folder
         # Several that are heard of late, on a busy machine, must not count as gone.
         self.broker = LocalBroker(folder / "kafka", brokers=brokers, light=brokers == 1)
-        self.cluster = SparkCluster(folder / "spark", workers=workers, recovery=True, environment=environment)
+        self._objects = ObjectServer(folder / "objects")
+        everywhere = {**environment, **self._objects.environment()}
+        self.cluster = SparkCluster(folder / "spark", workers=workers, recovery=True, environment=everywhere)
         self._rate = rate
-        self._checkpoints = folder / "checkpoints"
+        self._checkpoints = self._objects.url("checkpoints")
         self._coordinator = f"127.0.0.1:{free_port()}"
         self._log = folder / "driver.log"
         self._context = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as context:
+            context.enter_context(self._objects)
             context.enter_context(self.broker)
             context.enter_context(self.cluster)
             servers = self.broker.bootstrap_servers
             for topic in ("flights", "late-flights"):
                 create_topic(servers, topic, PARTITIONS)
             port = int(self._coordinator.rpartition(":")[2])
-            log = self.folder / "coordinator.log"
-            context.enter_context(start_coordinator(self._checkpoints, port, os.environ, log, PATIENCE_SECONDS))
+            log, environment = self.folder / "coordinator.log", {**os.environ, **self._objects.environment()}
+            context.enter_context(start_coordinator(self._checkpoints, port, environment, log, PATIENCE_SECONDS))
             self._admin = context.enter_context(AdminClient(self._coordinator))
             self.watch = context.enter_context(OutputWatch(servers, "late-flights", PARTITIONS))
             self._feed = context.enter_context(Feed(servers, "flights", self._rate))
@@ -75,10 +82,10 @@ class ClusterJob:
 
     def start_driver(self, context: ExitStack | None = None) -> None:
         """Give the command of the job, or give it again."""
-        options = ("--master", self.cluster.url, "-p", str(PARALLELISM), "--checkpoint-dir", str(self._checkpoints))
+        options = ("--master", self.cluster.url, "-p", str(PARALLELISM), "--checkpoint-dir", self._checkpoints)
         patience = ("--restart-attempts", "1000", "--coordinator", self._coordinator)
         command = [sys.executable, "-m", "twopc", "run", str(JOB_FILE), "-b", self.broker.bootstrap_servers]
-        environment = os.environ | self.cluster.environment()
+        environment = {**os.environ, **self._objects.environment(), **self.cluster.environment()}
         self.driver = (context or self._context).enter_context(
             ManagedProcess([*command, *options, *patience, "-o", "json"], environment, self._log, PATIENCE_SECONDS)
         )
