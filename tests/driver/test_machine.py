@@ -26,6 +26,7 @@ from twopc.driver.actions import (
     Submit,
 )
 from twopc.driver.effects import Action, Log
+from twopc.driver.host import Told
 from twopc.driver.input_watch import LookAtInput
 from twopc.driver.machine import (
     AbortRequested,
@@ -43,7 +44,7 @@ from twopc.driver.machine import (
 )
 from twopc.driver.preparation import idle_subtasks
 from twopc.driver.running_job import RunningJob
-from twopc.driver.supervision import SAID_SECONDS
+from twopc.driver.supervision import PATIENCE_SECONDS
 from twopc.errors import (
     CheckpointCorrupted,
     ConfigurationError,
@@ -356,32 +357,30 @@ def test_states_that_begin_empty_in_the_middle_of_the_input_are_pointed_out_unle
     assert sum("begin empty" in line for line in played.lines) == warnings
 
 
-@pytest.mark.parametrize(("said_why", "told"), [(True, UserCodeError), (False, Unavailable)])
-def test_what_a_subtask_has_told_is_waited_for_however_late_it_comes(
-    said_why: bool, told: type[TwoPhaseCommitError]
-) -> None:
+@pytest.mark.parametrize(("told", "seconds"), [(Told.YES, 2.0), (Told.PERHAPS, 2.0), (Told.NO, 0.2)])
+def test_what_a_subtask_has_told_is_waited_for_and_nothing_where_it_was_killed(told: Told, seconds: float) -> None:
     played = Played(settings=RunSettings(restart_strategy="none")).attaches()
-    played.happens(SubtaskEnded(Unavailable("a process ended"), said_why)).happens(Tick(), 2.0)
-    if said_why:
+    played.happens(SubtaskEnded(Unavailable("a process ended"), told)).happens(Tick(), seconds)
+    if told is Told.YES:
         assert not played.over
         played.hears(events.AttemptFailed, message="poison", error_type="UserCodeError")
-    assert type(played.error) is told
+    assert type(played.error) is (UserCodeError if told is Told.YES else Unavailable)
 
 
 def test_a_job_has_not_finished_before_all_that_was_told_of_it_has_come() -> None:
-    played = Played().attaches().happens(SubtaskEnded(None, False)).happens(Tick(), 2.0)
+    played = Played().attaches().happens(SubtaskEnded(None, Told.PERHAPS)).happens(Tick(), 2.0)
     assert not played.over
     assert played.hears(events.JobFinished).error is None
 
 
 def test_a_job_of_which_nobody_says_that_it_has_finished_has_not_however_well_its_subtasks_ended() -> None:
     played = Played(settings=RunSettings(restart_strategy="none")).attaches()
-    error = played.happens(SubtaskEnded(None, False)).happens(Tick(), SAID_SECONDS).error
+    error = played.happens(SubtaskEnded(None, Told.PERHAPS)).happens(Tick(), PATIENCE_SECONDS[Told.YES]).error
     assert "has not said that the job has finished" in str(error)
 
 
 def test_a_job_that_has_finished_stays_so_whatever_a_subtask_met_at_its_end() -> None:
-    played = Played().attaches().happens(SubtaskEnded(Unavailable("a process was killed"), True))
+    played = Played().attaches().happens(SubtaskEnded(Unavailable("a process was killed"), Told.NO))
     assert played.hears(events.JobFinished).error is None
 
 

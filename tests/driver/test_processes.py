@@ -11,6 +11,7 @@ import pytest
 
 from tests.kafka.kit import eventually
 from twopc.config import RunSettings
+from twopc.driver.host import Told
 from twopc.driver.processes import TOLD_TO_END, ProcessHost, plain_processes_begun
 from twopc.graph import JobDefinition
 from twopc.loader.job_loader import load_job
@@ -97,6 +98,14 @@ def test_workers_that_wait_are_no_more_than_cores_and_end_where_the_job_is_refus
         waiting = list(host._waiting)
         raise LookupError
     assert (len(waiting), any(process.poll() is None for process in waiting)) == (2, False)
+
+
+def test_a_process_that_was_killed_has_told_nobody_why(host: ProcessHost, definition: JobDefinition) -> None:
+    running = host.submit(definition, [spec()])
+    (process,) = running._processes
+    process.kill()
+    assert (running.wait(60), running.told_why()) == (True, Told.NO)
+    assert "was killed by SIGKILL" in str(running.error())
 
 
 def test_nothing_begins_for_another_host(folder: Path) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from tests.driver.test_machine import Played
 from twopc import events
+from twopc.driver.host import Told
 from twopc.driver.machine import StopRequested, SubtaskEnded, Tick
-from twopc.driver.supervision import SAID_SECONDS
 from twopc.errors import Unavailable
 
 
 def test_a_stop_of_a_job_of_which_a_subtask_is_killed_meanwhile_says_that_nothing_is_lost() -> None:
     played = Played().attaches().happens(StopRequested())
     killed = Unavailable("the process of subtask 0 (pid 7) was killed by SIGKILL")
-    error = played.happens(SubtaskEnded(killed, has_said_why=False)).happens(Tick(), SAID_SECONDS).error
+    error = played.happens(SubtaskEnded(killed, Told.NO)).happens(Tick(), 0.2).error
     assert isinstance(error, Unavailable)
     assert "stopped without a last checkpoint: the process of subtask 0" in str(error)
     assert "the next start goes on from the last completed checkpoint" in str(error)

@@ -13,7 +13,7 @@ from twopc.config import RunSettings
 from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
 from twopc.driver.effects import Log, Tell
-from twopc.driver.host import StoppedEarly
+from twopc.driver.host import StoppedEarly, Told
 from twopc.driver.progress import AttemptProgress
 from twopc.driver.supervision import (
     GLOBAL_COMMIT_RETRY_SECONDS,
@@ -114,7 +114,7 @@ def test_what_subtasks_wait_for_is_asked_until_one_has_attached_and_told_when_it
 
 def test_while_the_end_of_the_job_is_on_its_way_nothing_new_is_asked_for() -> None:
     watched = supervision()
-    watched.subtask_ended(None, 1.0, has_said_why=False)
+    watched.subtask_ended(None, Told.PERHAPS, 1.0)
     assert due(watched, 1.0, stop=True) == []
     assert watched.look(2.0, stop_wanted=True) is False
 

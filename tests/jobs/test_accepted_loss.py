@@ -15,6 +15,7 @@ from tests.jobs.cli import CommandResult, twopc
 from tests.kafka.kit import eventually
 from twopc.checkpoints.catalog import read_job
 from twopc.config import RunSettings
+from twopc.driver.host import Told
 from twopc.driver.run import run
 from twopc.errors import TransactionLost, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
@@ -61,8 +62,8 @@ class ThreadStage:
         ended = [str(each.exception()) for each in self._subtasks if each.done() and each.exception() is not None]
         return Unavailable(ended[0]) if ended else None
 
-    def has_said_why(self) -> bool:
-        return self.error() is not None
+    def told_why(self) -> Told:
+        return Told.PERHAPS if self.error() is None else Told.YES
 
     def shortage(self) -> str | None:
         return None

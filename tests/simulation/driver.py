@@ -18,6 +18,7 @@ from twopc import events
 from twopc.config import RunSettings
 from twopc.driver.actions import Drain, EndAttempt, Settle, SettleLoss, StartAttempt, Submit
 from twopc.driver.effects import Action, Log
+from twopc.driver.host import Told
 from twopc.driver.machine import (
     AbortRequested,
     ActionFailed,
@@ -99,8 +100,8 @@ class SimStage:
         dead = (each for each in self.subtasks if not each.process.alive and not each.ended)
         return next((Unavailable(f"{each.process.name} died") for each in dead), None)
 
-    def has_said_why(self) -> bool:
-        return any(each.failed for each in self.subtasks)
+    def told_why(self) -> Told:
+        return Told.YES if any(each.failed for each in self.subtasks) else Told.PERHAPS
 
     def shortage(self) -> str | None:
         return None
@@ -248,7 +249,7 @@ class SimDriver:
             return
         if stage is not self._ended_subtasks and stage.wait(0):
             self._ended_subtasks = stage
-            self._step(SubtaskEnded(stage.error(), stage.has_said_why()))
+            self._step(SubtaskEnded(stage.error(), stage.told_why()))
         again = IDLE_MS
         try:
             for event in self._client.status(JOB):

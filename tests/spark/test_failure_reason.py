@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twopc.spark.failure_reason import reason_in
+from twopc.spark.failure_reason import is_lost_executor, reason_in
 
 FRAMES = "\n\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2898)\n\t... 23 more\n"
 CALLED = "An error occurred while calling o80.collectToPython.\n: "
@@ -65,6 +65,11 @@ ACCOUNTS = {
 @pytest.mark.parametrize(("account", "reason"), ACCOUNTS.values(), ids=ACCOUNTS)
 def test_of_a_long_account_the_line_is_told_that_says_what_happened(account: str, reason: str) -> None:
     assert reason_in(account) == reason
+
+
+def test_an_executor_is_lost_only_where_the_account_says_so() -> None:
+    lost = [kind for kind, (account, _reason) in ACCOUNTS.items() if is_lost_executor(RuntimeError(account))]
+    assert lost == ["an executor that was killed"]
 
 
 def test_the_executor_and_its_host_are_named_where_the_account_does() -> None:

@@ -18,6 +18,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from tests.jobs.cli import twopc
 from tests.spark.cluster import SparkCluster
 from tests.spark.cluster_site import EXACT, PATIENCE_SECONDS, Site
+from twopc.spark.spare_executors import DESCRIPTION
 from twopc.spark_home import spark_home
 from twopc.testing.broker import Broker
 from twopc.testing.ports import free_port
@@ -105,7 +106,7 @@ def test_what_a_job_makes_when_it_is_loaded_is_made_where_it_runs_and_its_files_
     assert site.output() == EXACT
 
 
-def test_a_run_is_configured_by_its_command_line_and_its_page_says_what_runs(site: Site) -> None:
+def test_a_run_is_configured_by_its_command_line_and_its_page_says_what_runs_on_spare_executors_too(site: Site) -> None:
     site.job.write_text(CONFIGURED.format(name=site.name))
     with ZipFile(site.folder / "outside.zip", "w") as modules:
         modules.writestr("outside.py", "def upper(value):\n    return value.upper()\n")
@@ -114,17 +115,23 @@ def test_a_run_is_configured_by_its_command_line_and_its_page_says_what_runs(sit
     port = free_port()
     travels = ("--py-files", "outside.zip", "--archives", "words.zip#words")
     conf = ("--conf", f"spark.ui.port={port}", "--conf", "spark.driver.extraJavaOptions=-Dsaid.by=user")
-    with site.started(*site.twopc_run(*travels, *conf)) as run:
+    with site.started(*site.twopc_run(*travels, *conf, parallelism=1)) as run:
         run.await_word("checkpoint 1 completed")
         applications = f"http://127.0.0.1:{port}/api/v1/applications"
         (application,) = page(applications)
         (stage_job,) = page(f"{applications}/{application['id']}/jobs")
+
+        def spare_is_warm() -> bool:
+            jobs = page(f"{applications}/{application['id']}/jobs")
+            return [each["status"] for each in jobs if each["description"] == DESCRIPTION] == ["SUCCEEDED"]
+
+        run.await_true(spare_is_warm, "the spare executor was not warmed")
         environment = page(f"{applications}/{application['id']}/environment")
         run.await_true(lambda: site.output() == EXACT, "the output did not become complete")
         run.send(signal.SIGTERM)
         assert run.code() == 0, run.said
     assert application["name"] == site.name
-    assert stage_job["description"] == f"{site.name}, attempt 1: task i is subtask i of 2"
+    assert stage_job["description"] == f"{site.name}, attempt 1: task i is subtask i of 1"
     assert ["said.by", "user"] in environment["systemProperties"]
 
 

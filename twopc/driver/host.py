@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Protocol
 
 from twopc.errors import TwoPhaseCommitError
@@ -15,6 +16,15 @@ class StoppedEarly(Exception):
 
     def __init__(self) -> None:
         super().__init__("stopped before any subtask had started")
+
+
+class Told(Enum):
+    """Whether a subtask has told the coordinator why it ended, as far as its host can know."""
+
+    YES = auto()
+    PERHAPS = auto()
+    NO = auto()
+    """It was killed, so nothing is on its way."""
 
 
 class RunningSubtasks(Protocol):
@@ -32,8 +42,8 @@ class RunningSubtasks(Protocol):
         """After an end: what the host saw go wrong, None if every end was one that a subtask has when it is told to."""
         ...
 
-    def has_said_why(self) -> bool:
-        """After an end: whether a subtask has told the coordinator of its failure, as far as the host can know."""
+    def told_why(self) -> Told:
+        """After an end: whether a subtask has told the coordinator of its failure."""
         ...
 
     def shortage(self) -> str | None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Generator, Sequence
 from copy import copy
 
+from twopc.driver.host import Told
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.runtime.spec import SubtaskSpec
@@ -48,8 +49,8 @@ class InlineSubtasks:
             return self._error
         return Unavailable(f"{type(self._error).__name__}: {self._error}")
 
-    def has_said_why(self) -> bool:
-        return self._error is not None
+    def told_why(self) -> Told:
+        return Told.PERHAPS if self._error is None else Told.YES
 
     def shortage(self) -> str | None:
         return None

@@ -19,7 +19,7 @@ from twopc.driver.attempt import Attempt, Failure
 from twopc.driver.control import AnswerTimeout, EndOf, Now, Pause, StopWanted, Supervise, WithDeadline
 from twopc.driver.effects import Action, Effect, Log, Notice, Script
 from twopc.driver.final_cleanup import leave_nothing_open
-from twopc.driver.host import StoppedEarly
+from twopc.driver.host import StoppedEarly, Told
 from twopc.driver.liveness import NOTHING_LOST, StoppedWithoutCheckpoint
 from twopc.driver.progress import RunProgress
 from twopc.driver.recovery import Planner
@@ -54,10 +54,10 @@ class ActionFailed:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskEnded:
-    """A subtask is gone; `error` is what its host saw, `has_said_why` whether the coordinator can know more."""
+    """A subtask is gone; `error` is what its host saw, `told` whether the coordinator can know more."""
 
     error: TwoPhaseCommitError | None
-    has_said_why: bool
+    told: Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class Driver:
                 self._take_answer(event)
             case events.JobEvent():
                 self.progress.note(event, now)
-            case SubtaskEnded(error, has_said_why) if self._supervision is not None:
-                self._supervision.subtask_ended(error, now, has_said_why=has_said_why)
+            case SubtaskEnded(error, told) if self._supervision is not None:
+                self._supervision.subtask_ended(error, told, now)
             case StopRequested():
                 self.stop_wanted = True
             case AbortRequested(interrupt):

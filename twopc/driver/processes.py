@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from twopc.driver.host import Told
 from twopc.errors import TwoPhaseCommitError, Unavailable, UserCodeError
 from twopc.logs import pass_on
 
@@ -62,8 +63,11 @@ class ProcessSubtasks:
             return Unavailable(f"the process of subtask {index} (pid {process.pid}) {how}")
         return None
 
-    def has_said_why(self) -> bool:
-        return any(process.poll() == SAID_WHY for process in self._processes)
+    def told_why(self) -> Told:
+        codes = [process.poll() for process in self._processes]
+        if SAID_WHY in codes:
+            return Told.YES
+        return Told.NO if any(code is not None and code < 0 for code in codes) else Told.PERHAPS
 
     def shortage(self) -> str | None:
         return None

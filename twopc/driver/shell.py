@@ -119,7 +119,7 @@ class DriverShell:
             if running is None or running is self._ended_subtasks or not running.wait(LOOK_SECONDS):
                 return Tick()
         self._ended_subtasks = running
-        return SubtaskEnded(running.error(), running.has_said_why())
+        return SubtaskEnded(running.error(), running.told_why())
 
     def _carry_out(self, outputs: list[Output]) -> None:
         for output in outputs:

@@ -15,7 +15,7 @@ from twopc import events
 from twopc.context import JobContext
 from twopc.driver.actions import AbortLingering, CommitGlobally, FindShortage, RequestStop
 from twopc.driver.effects import UNTIMED, Action, Log, Notice, Tell
-from twopc.driver.host import StoppedEarly
+from twopc.driver.host import StoppedEarly, Told
 from twopc.driver.input_watch import InputWatch, LookAtInput, NoteInput
 from twopc.driver.liveness import StoppedWithoutCheckpoint, hopeless
 from twopc.driver.progress import AttemptProgress, error_of
@@ -23,8 +23,11 @@ from twopc.driver.rescaling import FindRoom, RefuseRescale, Rescaling
 from twopc.driver.trimming import Trim, TrimSchedule
 from twopc.errors import Fenced, GlobalCommitFailed, TwoPhaseCommitError, Unavailable
 
-SAID_SECONDS, UNSAID_SECONDS = 10.0, 0.5
-"""How long the job's end may be on its way, through the coordinator, if it was told, and if nobody knows."""
+PATIENCE_SECONDS = {Told.YES: 10.0, Told.PERHAPS: 0.5, Told.NO: 0.1}
+"""How long the reason of an end, or the job's end, may be on its way through the coordinator.
+
+A subtask that was killed has no reason on its way, but the job may have ended before it was.
+"""
 
 SHORTAGE_LOOK_SECONDS = 1.0
 SHORTAGE_PATIENCE_SECONDS = 5.0
@@ -165,11 +168,10 @@ class Supervision:
     def __post_init__(self) -> None:
         self.rescaling = Rescaling(self.context)
 
-    def subtask_ended(self, error: TwoPhaseCommitError | None, now: float, *, has_said_why: bool) -> None:
-        """Take in that one is gone: how the job ended may be on its way."""
+    def subtask_ended(self, error: TwoPhaseCommitError | None, told: Told, now: float) -> None:
+        """Take in that one is gone: how the job ended may be on its way. No error means that it was told to end."""
         if self._end is None:
-            patience = SAID_SECONDS if error is None or has_said_why else UNSAID_SECONDS
-            self._end = _End(error, now + patience)
+            self._end = _End(error, now + PATIENCE_SECONDS[Told.YES if error is None else told])
 
     def look(self, now: float, *, stop_wanted: bool) -> bool:
         """Return whether the job has finished; raise the error that ends the attempt, StoppedEarly where none ran."""

@@ -23,6 +23,11 @@ def reason_of(error: BaseException) -> str:
     return f"Spark says: {reason_in(str(error)) or type(error).__name__}"
 
 
+def is_lost_executor(error: BaseException) -> bool:
+    """Return whether the executor of a subtask is gone: killed, or its host with it."""
+    return _LOST_EXECUTOR.search(str(error)) is not None
+
+
 def reason_in(account: str) -> str:
     """Return what happened, and on which executor where that is said; empty where the account is."""
     lines = [line.strip() for line in account.splitlines() if line.strip() and not _is_frame(line)]

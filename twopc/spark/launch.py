@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from twopc.driver.host import Told
 from twopc.errors import ConfigurationError, TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.loader.job_loader import JobText
@@ -25,11 +26,12 @@ from twopc.runtime.spec import SubtaskSpec
 from twopc.spark.bounded_question import NoAnswer, Question
 from twopc.spark.configuration import LAY_FILES, SparkConfiguration
 from twopc.spark.failed_task import place_of_failure
-from twopc.spark.failure_reason import reason_of
+from twopc.spark.failure_reason import is_lost_executor, reason_of
 from twopc.spark.master import is_local
 from twopc.spark.pickled_job import PickledJob
 from twopc.spark.session import ANSWER_SECONDS, SessionHolder
 from twopc.spark.slots import SlotWatch
+from twopc.spark.spare_executors import SpareExecutors
 from twopc.spark.task import RESULT_SCHEMA, host_function
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ class SparkSubtasks:
         self._look: Question[str | None] | None = None
         self._group = f"twopc-{specs[0].job}-{specs[0].attempt}"
         self._error: TwoPhaseCommitError | None = None
+        self._executor_lost = False
         self._ended = threading.Event()
         self._count = len(specs)
         self._description = f"{specs[0].job}, attempt {specs[0].attempt}: task i is subtask i of {self._count}"
@@ -72,6 +75,7 @@ class SparkSubtasks:
         except ConfigurationError as error:
             self._end(error)
         except Exception as error:
+            self._executor_lost = is_lost_executor(error)
             self._end(Unavailable(self._failure_text(error)))
             log.debug("the Spark stage ended with an error", exc_info=True)
         finally:
@@ -112,8 +116,9 @@ class SparkSubtasks:
     def error(self) -> TwoPhaseCommitError | None:
         return self._error
 
-    def has_said_why(self) -> bool:
-        return False  # Spark says that Python failed, whatever it was that it met.
+    def told_why(self) -> Told:
+        # That Python failed is all that Spark says of whatever it met; an executor that is lost took Python with it.
+        return Told.NO if self._executor_lost else Told.PERHAPS
 
     def shortage(self) -> str | None:
         if self._look is None:
@@ -160,6 +165,7 @@ class SparkHost:
         self._stage: SparkSubtasks | None = None
         self._session: SparkSession | None = None
         self._slots: SlotWatch | None = None
+        self._spare: SpareExecutors | None = None
         self._job: JobText | PickledJob | None = None
 
     def begin(self) -> None:
@@ -186,12 +192,21 @@ class SparkHost:
         session = self._holder.get()
         if self._slots is None or session is not self._session:
             self._session, self._slots = session, SlotWatch(session)
-        if is_local(str(session.sparkContext.master)) and (refused := _refusal(self._slots, len(specs))):
+            self._close_spare()
+            if not is_local(str(session.sparkContext.master)):
+                self._spare = SpareExecutors(session, self._slots)
+        if self._spare is None and (refused := _refusal(self._slots, len(specs))):
             raise ConfigurationError(refused)
         self._stage = SparkSubtasks(session, self._slots, self._job, specs, self._holder.end_jvm)
         return self._stage
 
+    def _close_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
+
     def close(self) -> None:
+        self._close_spare()
         if self._stage is not None:
             self._stage.kill()
         self._holder.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -14,6 +14,14 @@ LOST_SECONDS = 30.0
 
 Spark never registers an application again with a master that was restarted without a recovery mode.
 """
+
+
+class Spare(NamedTuple):
+    """What runs nothing: free slots, and the addresses of executors, with the driver's. `beside_others`: tasks run."""
+
+    slots: int
+    executors: frozenset[str]
+    beside_others: bool
 
 
 class SlotWatch:
@@ -62,6 +70,13 @@ class SlotWatch:
             f"parallelism {needed} needs as many task slots, but master {master!r} has {slots}: {remedy} or a smaller "
             "--parallelism"
         )
+
+    def spare(self) -> Spare:
+        """Return what is spare now."""
+        executors = list(self._context._jsc.sc().statusTracker().getExecutorInfos())
+        tasks = sum(int(each.numRunningTasks()) for each in executors)
+        idle = frozenset(f"{each.host()}:{each.port()}" for each in executors if each.numRunningTasks() == 0)
+        return Spare(max(0, self._most() - tasks), idle, tasks > 0)
 
     def _most(self) -> int:
         context = self._context._jsc.sc()

@@ -215,7 +215,7 @@ class MemoryProcess:
             running.step()
             if running.wait(0):
                 self._ended_subtasks = running
-                self._events.append(SubtaskEnded(running.error(), running.has_said_why()))
+                self._events.append(SubtaskEnded(running.error(), running.told_why()))
             running.deliver()
 
     def _let_time_pass(self) -> None:

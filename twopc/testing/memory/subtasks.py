@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twopc.clock import Clock
+from twopc.driver.host import Told
 from twopc.errors import TwoPhaseCommitError, Unavailable
 from twopc.graph import JobDefinition
 from twopc.protocol.facts import SplitPosition
@@ -207,8 +208,8 @@ class MemorySubtasks:
             return error
         return Unavailable(f"{type(error).__name__}: {error}")
 
-    def has_said_why(self) -> bool:
-        return any(subtask.error is not None for subtask in self.subtasks)
+    def told_why(self) -> Told:
+        return Told.YES if any(subtask.error is not None for subtask in self.subtasks) else Told.PERHAPS
 
     def shortage(self) -> str | None:
         return None
