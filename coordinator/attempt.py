@@ -79,7 +79,7 @@ class RunningAttempt:
         self._stages = StageEnds(self.membership, self.in_flight)
         self._history = history
         self._times = CommittedTimes()
-        self._schedule = Schedule(started.settings)
+        self._schedule = Schedule(started.settings, goes_on=started.restored != NO_CHECKPOINT)
         self._triggering = CheckpointTrigger(started, self._schedule, self.requests)
         self._failures = Failures(self.in_flight, self.requests, self.membership, self._schedule, history)
 
@@ -306,7 +306,7 @@ class RunningAttempt:
         self.in_flight.add(pending)
         self._stages.triggered(fact.checkpoint_id)
         if request.kind is CheckpointKind.PERIODIC:
-            self._schedule.triggered = out.now.monotonic_ms
+            self._schedule.trigger(out.now.monotonic_ms)
         out.publish(events.CheckpointTriggered, checkpoint_id=fact.checkpoint_id, **request.event_fields)
         self.send_all(pending.trigger, out)
 

@@ -30,6 +30,12 @@ from twopc.protocol.times import Instant
 MOST_REQUESTS = 1_000
 LONGEST_LABEL = 128
 
+SOON_MS = (250, 500)
+"""The pauses before the first checkpoints of an attempt that goes on from one, where the interval is longer.
+
+What waited for it is late as it is. There are two because a source may only just have begun to read at the first.
+"""
+
 RETRY_FINAL_MS = 1_000
 """The longest wait before a final checkpoint that was aborted is tried again."""
 
@@ -45,13 +51,23 @@ def earliest(times: Iterable[int | None]) -> int | None:
 
 @dataclass(slots=True)
 class Schedule:
-    """The times that decide when the next checkpoint is due. `ready` is when all subtasks were attached first."""
+    """The times that decide when the next checkpoint is due. `ready` is when all subtasks were attached first.
+
+    `goes_on`: the attempt has restored a checkpoint. `triggers` counts its periodic ones.
+    """
 
     settings: CheckpointSettings
+    goes_on: bool = False
     ready: int | None = None
     triggered: int | None = None
+    triggers: int = 0
     ended: int | None = None
     ended_badly: bool = False
+
+    def trigger(self, now: int) -> None:
+        """A periodic checkpoint is triggered."""
+        self.triggered = now
+        self.triggers += 1
 
     def completed(self, now: int) -> None:
         """A checkpoint has completed."""
@@ -63,13 +79,21 @@ class Schedule:
         self.ended_badly = True
 
     def next_periodic(self) -> int | None:
-        """An interval after the last trigger, and the minimum pause after the last end; None before all attached."""
+        """An interval after the last trigger, and the minimum pause after the last end; None before all attached.
+
+        The first of an attempt that goes on come sooner, until one fails.
+        """
         if self.ready is None:
             return None
-        due = (self.ready if self.triggered is None else self.triggered) + self.settings.interval_ms
+        due = (self.ready if self.triggered is None else self.triggered) + self._interval()
         if self.ended is not None:
             due = max(due, self.ended + self.settings.min_pause_ms)
         return due
+
+    def _interval(self) -> int:
+        if self.goes_on and not self.ended_badly and self.triggers < len(SOON_MS):
+            return min(self.settings.interval_ms, SOON_MS[self.triggers])
+        return self.settings.interval_ms
 
     def next_final(self) -> int | None:
         """At once, whatever interval and pause say; after an aborted one, a moment later."""
