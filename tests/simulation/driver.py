@@ -327,7 +327,7 @@ class SimDriver:
     def _answered(self, number: int, action: Action[Any]) -> Answer | ActionFailed:
         try:
             answer = Answer(number, action.carry_out(self._edge))
-        except TwoPhaseCommitError as error:
+        except (TwoPhaseCommitError, OSError) as error:
             return ActionFailed(number, error)
         if isinstance(action, Submit):
             self.recovering = False

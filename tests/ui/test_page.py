@@ -22,6 +22,8 @@ WIDE, NARROW = ViewportSize(width=1300, height=900), ViewportSize(width=390, hei
 
 VALUE = "<img src=x onerror='document.title=1'>"
 
+ABORTED = {"outcome": "aborted", "triggered_ms": 5, "ended_ms": 60_005, "size_bytes": 0}
+
 LETTER = {
     "letter": "wrong[0]@3",
     "record": "in[0]@7",
@@ -91,6 +93,19 @@ def test_a_checkpoint_opens_to_its_subtasks(page: Page) -> None:
     checkpoints.first.locator("summary").click()
     expect(checkpoints.first.locator(".lane").first).to_contain_text("subtask 0")
     expect(checkpoints.first.locator(".lane").first).to_contain_text("stood 12 ms")
+
+
+def test_what_is_usual_stands_below_the_checkpoints(page: Page) -> None:
+    expect(page.locator("#usual")).to_contain_text("The last 2 that completed took 250 ms (median), 250 ms (99 %)")
+    hundred = [
+        {"outcome": "completed", "triggered_ms": 5, "ended_ms": 5 + 10 * number, "size_bytes": 1024 * number}
+        for number in range(100, 0, -1)
+    ]
+    told = page.evaluate("async (found) => (await import('/timeline.js')).usual(found)", [*hundred, ABORTED])
+    assert told == (
+        "The last 100 that completed took 500 ms (median), 990 ms (99 %), 1.0 s (most); "
+        "they are 50.0 kB (median), 99.0 kB (99 %), 100.0 kB (most) large."
+    )
 
 
 def test_the_state_of_a_key_is_found(page: Page) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -18,6 +16,7 @@ from coordinator.server import CoordinatorServer
 from twopc.cli.metrics_options import MetricsHost, MetricsPort, OtlpMetrics, Traces, UiHost, UiPort
 from twopc.cli.output import LogFormatOption, LogLevel, LogLevelOption, Output, OutputOption
 from twopc.cli.setting_options import Meaning, option_of
+from twopc.cli.signals import told_to_end
 from twopc.cli.token_options import TokenFile, read_token, read_ui_token
 from twopc.config import name_unknown_variables
 from twopc.logs import configure_logging
@@ -25,12 +24,11 @@ from twopc.rpc.tls import TlsFiles
 from twopc.storage.open import open_store
 from twopc.storage.store import CheckpointStore, jobs_in
 from twopc.web.answer import Pages
-from twopc.web.ports import PagePorts
+from twopc.web.ports import LOOPBACK, PagePorts
 
 if TYPE_CHECKING:
     from twopc.metrics.jobs import JobMetrics
 
-LOOPBACK = "127.0.0.1"
 
 log = logging.getLogger(__name__)
 
@@ -95,9 +93,7 @@ def start(
     if tls_cert or tls_key or tls_client_ca:
         tls = TlsFiles(*(str(path or "") for path in (tls_client_ca, tls_cert, tls_key)))
     store = open_store(checkpoint_dir)
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+    told = told_to_end()
     server = CoordinatorServer(store, address, read_token(token_file), tls=tls, allow_insecure=allow_insecure)
     ports = PagePorts((metrics_host or LOOPBACK, metrics_port), (ui_host or LOOPBACK, ui_port), read_ui_token())
     tracing = _traces_of(server) if traces else nullcontext()
@@ -108,7 +104,7 @@ def start(
             typer.echo(json.dumps(answer | addresses))
         else:
             typer.echo(bound)
-        ended.wait()
+        told.wait()
     server.stop()
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 from collections.abc import Callable
 from typing import Annotated
 
@@ -15,6 +13,7 @@ from twopc.cli.metrics_options import UiHost
 from twopc.cli.output import Output, OutputOption
 from twopc.cli.setting_options import Meaning, option_of
 from twopc.cli.shared_options import shared_options
+from twopc.cli.signals import told_to_end
 from twopc.cli.token_options import read_ui_token
 from twopc.errors import ConfigurationError
 from twopc.protocol.job_description import JobDescription
@@ -23,9 +22,7 @@ from twopc.ui.document import OwnFacts
 from twopc.ui.jobs import Jobs
 from twopc.ui.pages import UiPages
 from twopc.ui.versions import versions
-from twopc.web.ports import PagePorts
-
-LOOPBACK = "127.0.0.1"
+from twopc.web.ports import LOOPBACK, PagePorts
 
 
 @shared_options(options=coordinator_options)
@@ -52,13 +49,11 @@ def ui(
         raise ConfigurationError(f"there is no job in {store.place()}: name its folder with --checkpoint-dir")
     ports = PagePorts((LOOPBACK, None), (host, ui_port), token)
     jobs = Jobs(store, lambda: jobs_in(store), _describe(options), OwnFacts(versions=versions()))
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+    told = told_to_end()
     with ports.served(None, UiPages(jobs)) as addresses:
         address = f"http://{addresses['ui']}/"
         typer.echo(json.dumps({"ui": address}) if output is Output.JSON else address)
-        ended.wait()
+        told.wait()
 
 
 def _describe(options: CoordinatorOptions) -> Callable[[str], JobDescription | None]:

@@ -49,13 +49,14 @@ def pages_served(
             describe = _asking(closing.enter_context(_client(coordinator)), definition.name)
         metrics = JobMetrics(describe)
         of_metrics = MetricsPages(metrics.registry, DriverHealth(describe))
-        listener: OnEvent | None = metrics.note
+        listeners: list[OnEvent] = [metrics.note]
         of_ui = None
         if ports.shows_ui:
             from twopc.ui.pages import UiPages
 
             jobs = _jobs(settings, definition, store, describe)
-            of_ui, listener = UiPages(jobs), combined_listener(listener, jobs.traces.note)
+            of_ui = UiPages(jobs)
+            listeners.append(jobs.traces.note)
         if settings.otlp_metrics:
             from twopc.tracing.otlp_metrics import metrics_sent
 
@@ -65,7 +66,7 @@ def pages_served(
             log.info("job %s is shown at http://%s/", definition.name, addresses["ui"])
         if "metrics" in addresses:
             log.info("metrics of job %s are at %s/metrics", definition.name, addresses["metrics"])
-        yield listener
+        yield teller(*listeners)
 
 
 def _jobs(settings: RunSettings, definition: JobDefinition, store: CheckpointStore, describe: DescribeAll) -> Jobs:
@@ -87,13 +88,14 @@ def _asking(client: AdminClient, job: str) -> DescribeAll:
     return lambda: (client.describe(job),)
 
 
-def combined_listener(first: OnEvent | None, second: OnEvent | None) -> OnEvent | None:
-    """Return what tells both of an event."""
-    if first is None or second is None:
-        return first or second
+def teller(*listeners: OnEvent | None) -> OnEvent | None:
+    """Return what tells all of those that there are of an event; None where there is none."""
+    told = [each for each in listeners if each is not None]
+    if not told:
+        return None
 
     def tell(event: events.Event) -> None:
-        second(event)
-        first(event)
+        for listener in told:
+            listener(event)
 
     return tell

@@ -19,7 +19,7 @@ from twopc.driver.embedded import coordinator_for
 from twopc.driver.events import EventWatch
 from twopc.driver.host import Host, StoppedEarly
 from twopc.driver.machine import Driver, Event
-from twopc.driver.pages import combined_listener, pages_served
+from twopc.driver.pages import pages_served, teller
 from twopc.driver.running_job import RunningJob
 from twopc.driver.shell import DriverShell, JobEdge
 from twopc.driver.signals import StopSignals
@@ -93,7 +93,7 @@ def run(
         events: queue.Queue[Event] = queue.Queue()
         counting = closing.enter_context(pages_served(settings, coordinator, definition, store))
         tracing = closing.enter_context(traces_of(settings))
-        listener = combined_listener(combined_listener(on_event, counting), tracing)
+        listener = teller(tracing, counting, on_event)
         watch = EventWatch(coordinator.events or client, definition.name, events.put, listener)
         host = host or _host(definition.name, settings, signals)
         closing.callback(host.close)

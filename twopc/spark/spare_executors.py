@@ -12,8 +12,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from twopc.spark.slots import SlotWatch, Spare
@@ -64,7 +62,7 @@ class SpareExecutors:
             try:
                 if tasks := warmth.tasks(self._slots.spare()):
                     self._warm(tasks)
-            except (Py4JError, PySparkException, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - a session that is stopped meanwhile may say anything
                 log.debug("spare executors were not warmed: %s", error)
 
     def _warm(self, tasks: int) -> None:

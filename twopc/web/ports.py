@@ -11,6 +11,9 @@ from twopc.web.answer import Pages
 from twopc.web.door import Door, is_loopback
 from twopc.web.server import WebServer
 
+LOOPBACK = "127.0.0.1"
+"""Where they are served if nothing else is said."""
+
 
 @dataclass(frozen=True, slots=True)
 class PagePorts:

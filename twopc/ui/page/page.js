@@ -2,7 +2,7 @@
 
 import { graphOf } from "./graph.js";
 import { bytes, count, duration, fill, make, moment, put, short, svg } from "./table.js";
-import { legend, timeline } from "./timeline.js";
+import { legend, timeline, usual } from "./timeline.js";
 
 const SPARK = 120, MOVES = 4, STILL_MS = 12000;
 const at = (id) => document.getElementById(id);
@@ -85,6 +85,7 @@ function show(job) {
   hide("graph-section", !job.graph);
   if (job.graph) at("graph").replaceChildren(graphOf(job.graph, figures));
   timeline(at("timeline"), job.timeline);
+  put(at("usual"), usual(job.checkpoints));
   showHistory(job);
   showSubtasks(job);
   showSplits(job, figures);

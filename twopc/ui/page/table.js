@@ -72,6 +72,11 @@ export function moment(milliseconds) {
   if (!milliseconds) return "";
   const at = new Date(milliseconds);
   const two = (number) => String(number).padStart(2, "0");
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(milliseconds)}`;
+}
+
+// The time of day, where the day is plain from what stands beside it.
+export function clock(milliseconds) {
+  const at = new Date(milliseconds);
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map((number) => String(number).padStart(2, "0")).join(":");
 }

@@ -1,6 +1,6 @@
 // The checkpoints as bars on one scale: trigger, pre-commit, store, completion, commit; by subtask where one is opened.
 
-import { duration, make } from "./table.js";
+import { bytes, clock, duration, make } from "./table.js";
 
 export const PHASES = [
   ["trigger", "waiting for the batch in hand"], ["pre-commit", "data loop stands still"], ["store", "snapshot is stored"],
@@ -42,7 +42,22 @@ function lineOf(row, scale, known) {
 
 function nameOf(row) {
   const kind = row.label || (row.kind === "periodic" ? "" : row.kind);
-  return make("span", {}, `${row.checkpoint_id} `, make("span", { class: "quiet" }, kind));
+  return make("span", {}, `${row.checkpoint_id} `, make("span", { class: "quiet wide" }, `${clock(row.start_ms)} `), make("span", { class: "quiet" }, kind));
+}
+
+// What is usual, beside which one sees what is not; empty where there are no two to compare.
+export function usual(checkpoints) {
+  const done = checkpoints.filter((each) => each.outcome === "completed" && each.triggered_ms);
+  if (done.length < 2) return "";
+  const took = spread(done.map((each) => each.ended_ms - each.triggered_ms), duration);
+  const sizes = spread(done.map((each) => each.size_bytes), bytes);
+  return `The last ${done.length} that completed took ${took}; they are ${sizes} large.`;
+}
+
+function spread(values, say) {
+  const sorted = values.sort((one, other) => one - other);
+  const upTo = (part) => say(sorted[Math.ceil(part * sorted.length) - 1]);
+  return `${upTo(0.5)} (median), ${upTo(0.99)} (99 %), ${upTo(1)} (most)`;
 }
 
 function cells(name, parts, row) {
