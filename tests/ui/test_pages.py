@@ -14,8 +14,11 @@ import pytest
 from tests.stored_job import JOB
 from tests.ui.kit import CHECKPOINTS, GRAPH, RUNS, Shown, asked, stored_job
 from twopc.errors import Unavailable
+from twopc.protocol.ids import CheckpointId
+from twopc.protocol.layout import metadata_path
 from twopc.ui import pages
 from twopc.ui.jobs import LEAST_SECONDS, MOST_SECONDS
+from twopc.web.answer import EventStream, Question
 from twopc.web.server import WebServer
 
 
@@ -118,6 +121,17 @@ def test_a_ledger_is_read_again_when_its_job_has_moved_and_at_times(shown: Shown
     assert newest() == 4
 
 
+def test_checkpoints_that_were_read_are_not_read_again(shown: Shown) -> None:
+    stored = stored_job(shown.folder / "elsewhere")
+    shown = Shown(shown.folder / "elsewhere")
+    jobs = shown.jobs()
+    assert [row["checkpoint_id"] for row in jobs.document(JOB)["timeline"]] == [2, 1]
+    stored.checkpoint()
+    (stored.folder / metadata_path(CheckpointId(1))).write_bytes(b"not read")
+    shown.now += MOST_SECONDS
+    assert [row["checkpoint_id"] for row in jobs.document(JOB)["timeline"]] == [3, 2, 1]
+
+
 def test_which_jobs_there_are_is_asked_at_times_only(shown: Shown) -> None:
     jobs, asked_for = shown.jobs(), []
 
@@ -186,6 +200,19 @@ def test_a_job_is_told_again_when_it_has_moved_and_only_then(
     assert answer.readline() == b"\n"
     assert answer.readline() == b": nothing has moved\n"
     connection.close()
+
+
+def test_a_job_is_asked_once_a_tick_however_many_look(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "TICK_SECONDS", 60.0)
+    asked_for: list[str] = []
+    jobs = shown.jobs()
+    jobs.describe = asked_for.append
+    ui = pages.UiPages(jobs)
+    for _ in range(3):
+        stream = ui.answer(Question(f"/api/jobs/{JOB}/events"))
+        assert isinstance(stream, EventStream)
+        assert next(stream.events).startswith(b"data: ")
+    assert asked_for == [JOB]
 
 
 def test_every_file_of_the_page_is_served_and_comes_from_here(server: WebServer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -63,6 +63,10 @@ class CheckpointEntry:
         return self.completed.losses
 
 
+_Known = Mapping[str, CheckpointMetadata]
+"""By the SHA-256 that a completion record has of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobCheckpoints:
     """A job's completed checkpoints, ascending, and what else its ledger says."""
@@ -77,13 +81,16 @@ class JobCheckpoints:
         return self.state.current
 
 
-def read_job(root: CheckpointStore, job: str) -> JobCheckpoints:
+def read_job(root: CheckpointStore, job: str, before: JobCheckpoints | None = None) -> JobCheckpoints:
     """Read the ledger and every kept checkpoint of a job; raise ConfigurationError if there is no such job here.
 
-    A running coordinator writes and prunes while we read; what doesn't fit together for that is read again.
+    A running coordinator writes and prunes while we read; what doesn't fit together for that is read again. What
+    `before` has of a checkpoint is taken from there: it never changes, and damage since then is not seen.
     """
     store = _existing(root, job)
-    return _read_beside(store, lambda: _read(store, job), _is_undamaged)
+    entries = () if before is None else before.completed
+    known = {entry.completed.record.metadata_sha256: entry.metadata for entry in entries if entry.metadata is not None}
+    return _read_beside(store, lambda: _read(store, job, known), _is_undamaged)
 
 
 def _existing(root: CheckpointStore, job: str) -> CheckpointStore:
@@ -150,17 +157,18 @@ def positions_of_kept(root: CheckpointStore, job: str) -> list[SplitPosition]:
     return positions
 
 
-def _read(store: CheckpointStore, job: str) -> JobCheckpoints:
+def _read(store: CheckpointStore, job: str, known: _Known) -> JobCheckpoints:
     state = read_ledger(store, job).state
-    entries = side_by_side(partial(_entry, store, job), state.completed, store.at_once)
+    entries = side_by_side(partial(_entry, store, job, known), state.completed, store.at_once)
     return JobCheckpoints(job, state, tuple(entries))
 
 
-def _entry(store: CheckpointStore, job: str, completed: CompletedCheckpoint) -> CheckpointEntry:
+def _entry(store: CheckpointStore, job: str, known: _Known, completed: CompletedCheckpoint) -> CheckpointEntry:
     name = metadata_path(completed.checkpoint_id)
-    metadata, damage = None, ""
+    metadata, damage = known.get(completed.record.metadata_sha256), ""
     try:
-        metadata = check_metadata(job, completed.record, store.get(name))
+        if metadata is None:
+            metadata = check_metadata(job, completed.record, store.get(name))
     except FileNotFoundError:
         damage = f"{job}/{name} is missing, while the ledger names it"
     except CheckpointCorrupted as error:

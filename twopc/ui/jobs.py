@@ -102,7 +102,7 @@ class Jobs:
                     return last
             found, problem = None, ""
             try:
-                found = read_job(self.store, job)
+                found = read_job(self.store, job, None if last is None else last.found)
             except ConfigurationError:
                 pass
             except (TwoPhaseCommitError, OSError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from twopc.ui.state import state_of_key, states_of
 from twopc.web.answer import Answer, EventStream, Pages, Question
 
 TICK_SECONDS = 1.0
-"""How often what is shown moves."""
+"""How often what is shown moves. Who comes between two ticks is a tick behind at most."""
 
 BEAT_SECONDS = 5.0
 """How often something is sent though nothing moves: so a reader that is gone is noticed."""
@@ -44,6 +45,8 @@ class UiPages(Pages):
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
+        self._made: dict[str, tuple[float, bytes]] = {}
+        self._lock = threading.Lock()
 
     def answer(self, question: Question) -> Answer | EventStream | None:
         if question.path in _FILES:
@@ -86,7 +89,7 @@ class UiPages(Pages):
         """Yield a job as an event whenever it has moved."""
         shown, beat = b"", time.monotonic()
         while True:
-            now = _dumped(self._jobs.document(job))
+            now = self._of_this_tick(job)
             if now != shown:
                 yield b"data: " + now + b"\n\n"
                 shown, beat = now, time.monotonic()
@@ -96,6 +99,15 @@ class UiPages(Pages):
             else:
                 yield b""
             time.sleep(TICK_SECONDS)
+
+    def _of_this_tick(self, job: str) -> bytes:
+        """Return a job's document, which is made once a tick however many look."""
+        with self._lock:
+            at, made = self._made.get(job, (0.0, b""))
+            if not made or time.monotonic() - at >= TICK_SECONDS:
+                made = _dumped(self._jobs.document(job))
+                self._made[job] = time.monotonic(), made
+            return made
 
 
 def _json_of(found: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
