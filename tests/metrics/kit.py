@@ -57,6 +57,7 @@ PROGRESS = Progress(
             figures.STREAM_TIME.of([(("per-minute", "3"), 1_700_000_000_500)]),
             figures.OLDEST_TRANSACTION.of([((), 1_700_000_000_250)]),
             figures.BUSY_TIME.of([((), 1_500)]),
+            figures.OPERATOR_BUSY_TIME.by_operator({"count": 1_200}),
             figures.BATCH_RECORDS.of([((), 64)]),
         )
     ),

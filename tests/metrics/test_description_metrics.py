@@ -88,6 +88,7 @@ def test_records_that_went_wrong_are_counted_by_source_and_operator() -> None:
         ("twopc_operator_num_late_records_total", {"operator_name": "per-minute"}, 4),
         ("twopc_subtask_oldest_transaction_start_timestamp_seconds", {}, 1_700_000_000.25),
         ("twopc_subtask_accumulate_busy_time_seconds_total", {}, 1.5),
+        ("twopc_operator_accumulate_busy_time_seconds_total", {"operator_name": "count"}, 1.2),
         ("twopc_subtask_batch_records", {}, 64),
         ("twopc_split_pending_records", {"source": "orders", "split": "orders-topic[3]"}, 7),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 from tests.stored_job import JOB
 from tests.ui.kit import RUNS, Shown, stored_job
 from twopc.errors import Unavailable
+from twopc.protocol import figures
+from twopc.protocol.job_description import JobDescription
 from twopc.web.server import WebServer
 
 # Chromium is fetched once.
@@ -84,6 +87,25 @@ def test_it_moves_without_a_reload(page: Page, shown: Shown) -> None:
     expect(page.locator("#problem")).to_have_text("the coordinator is too busy to answer: ask again")
     shown.error = shown.described = None
     expect(page.locator("#phase")).to_have_text("no run found here")
+
+
+def busy_for(described: JobDescription, milliseconds: int) -> JobDescription:
+    """Return the job as its first subtask has spent this in the step `count`."""
+    first, *others = described.subtasks
+    assert first.progress is not None
+    told = dict([figures.OPERATOR_BUSY_TIME.by_operator({"count": milliseconds})])
+    progress = replace(first.progress, figures=figures.updated(first.progress.figures, told))
+    return replace(described, subtasks=(replace(first, progress=progress), *others))
+
+
+def test_a_step_says_how_busy_it_is(page: Page, shown: Shown) -> None:
+    busy = page.locator("#graph text", has_text=re.compile(r"^[1-9][0-9]* %$"))
+    expect(busy).to_have_count(0)
+    for milliseconds in (2_000, 3_000, 4_000):
+        shown.described = busy_for(RUNS, milliseconds)
+        page.wait_for_timeout(1_500)
+    expect(busy).to_have_count(1)
+    expect(page.locator("#graph g", has=busy)).to_contain_text("count")
 
 
 def test_a_checkpoint_opens_to_its_subtasks(page: Page) -> None:

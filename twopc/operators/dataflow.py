@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from twopc.column import ColumnLoop, Over, named, span
 from twopc.column_rows import places_of
 from twopc.operators.broadcast import BroadcastTable
+from twopc.operators.busy_time import BusyTime
 from twopc.operators.instance import Instance, OperatorContext
 from twopc.operators.marked_times import MarkedTimes
 from twopc.operators.meeting import Order, in_order, order_of
@@ -83,17 +84,17 @@ class Dataflow:
             self._open(nodes, store, tables or {}, latest)
             closing.pop_all()
         origins = {key: sources_before(nodes, key) for key in self._instances}
-        self.timed = TimedOperators(self._instances, origins, numbers)
+        self.busy = BusyTime()
+        self.timed = TimedOperators(self._instances, origins, numbers, self.busy)
         self.marks = MarkedTimes(nodes, self.timed, self._source_times, store)
         self.mark: Row | None = None
-        self._wiring = Wiring(nodes, self._instances)
+        self._wiring = Wiring(nodes, self._instances, self.busy)
         self._cuttable = {source: frozenset(trunk(starts)) for source, starts in self._wiring.starts.items()}
         self._loop = ColumnLoop()
         self._source = ""
         self._turn: Turn | None = None
         self._source_by_input: dict[str, str] = {}
-        self._is_several = False
-        self._gone = 0
+        self._is_several, self._gone = False, 0
         self._refused: list[tuple[int, SinkOutput]] = []
         self._cuttable_several: dict[frozenset[str], frozenset[Stop]] = {}
         self._waiting: list[_Wait] = []

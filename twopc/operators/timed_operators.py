@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from twopc.operators.busy_time import BusyTime
 from twopc.operators.instance import Instance, TimedInstance
 from twopc.operators.result import Result
 from twopc.operators.stored_numbers import total
@@ -16,9 +17,13 @@ class TimedOperators:
     """In topological order. `sources` has those from which records come to each; `numbers` are kept here."""
 
     def __init__(
-        self, instances: Mapping[str, Instance], sources: Mapping[str, frozenset[str]], numbers: Iterable[int]
+        self,
+        instances: Mapping[str, Instance],
+        sources: Mapping[str, frozenset[str]],
+        numbers: Iterable[int],
+        busy: BusyTime,
     ) -> None:
-        self.sources = sources
+        self.sources, self._busy = sources, busy
         self._operators = {key: instance for key, instance in instances.items() if isinstance(instance, TimedInstance)}
         self._numbers = sorted(numbers)
         self._drained: set[str] = set()
@@ -28,8 +33,9 @@ class TimedOperators:
         for key, operator in self._behind(sources):
             if key not in self._drained:
                 self._drained.add(key)
+                drain = self._busy.of(key, operator.drain)
                 for number in self._numbers:
-                    yield key, operator.drain(number)
+                    yield key, drain(number)
 
     def pass_over(self, sources: Collection[str]) -> None:
         """Let no drain that comes later reach the operators behind these sources alone."""
@@ -38,13 +44,14 @@ class TimedOperators:
     def pass_time(self, sources: Collection[str], to: int) -> Passed:
         """Let the stream time of the operators behind these sources alone reach this."""
         for key, operator in self._behind(sources):
+            pass_time = self._busy.of(key, operator.pass_time)
             for number in self._numbers:
-                yield key, operator.pass_time(number, to)
+                yield key, pass_time(number, to)
 
     def follow(self, others: Iterable[tuple[str, int, int]]) -> Passed:
         """Let the stream time of each of these operators and partition numbers reach this."""
         for key, number, to in others:
-            yield key, self._operators[key].pass_time(number, to)
+            yield key, self._busy.of(key, self._operators[key].pass_time)(number, to)
 
     @property
     def keys(self) -> Collection[str]:

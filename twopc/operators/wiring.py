@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from twopc.operators.busy_time import BusyTime
 from twopc.operators.instance import Instance
 from twopc.operators.meeting import Meeting, Order
 from twopc.operators.meeting_points import comes_by_key, meeting_points
@@ -21,7 +22,8 @@ from twopc.record import Batch
 class Crossing:
     """A place where ways meet. Behind a merge all goes on as one; elsewhere each way ends at a stop of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, busy: BusyTime) -> None:
+        self._busy = busy
         self.meeting = Meeting()
         self.following: tuple[Stop, ...] = ()
         self.stops: list[Stop] = []
@@ -47,7 +49,8 @@ class Crossing:
                 yield self.stops[way], part
         else:
             batch, ways = self.meeting.leave_with_ways(order, below)
-            yield replace(self.stops[0], operate=self._together(ways)), batch
+            stop = self.stops[0]
+            yield replace(stop, operate=self._busy.of(stop.id, self._together(ways))), batch
 
 
 class Wiring:
@@ -60,10 +63,10 @@ class Wiring:
     - `shared`: the sinks of each set that has one output, and where their ways meet.
     """
 
-    def __init__(self, nodes: Sequence[Node], instances: Mapping[str, Instance]) -> None:
-        self._nodes, self._instances = nodes, instances
+    def __init__(self, nodes: Sequence[Node], instances: Mapping[str, Instance], busy: BusyTime) -> None:
+        self._nodes, self._instances, self._busy = nodes, instances, busy
         points = meeting_points(nodes)
-        self.crossings = None if points is None else tuple(Crossing() for _ in points)
+        self.crossings = None if points is None else tuple(Crossing(busy) for _ in points)
         self._crossing_of = {
             key: crossing for point, crossing in zip(points or (), self.crossings or (), strict=True) for key in point
         }
@@ -110,7 +113,7 @@ class Wiring:
         step = node.operation
         if not isinstance(step, Step):
             return self._joined(node, after or (Stop(node.id, None, None),))
-        works = iter(self._instances[node.id].ports)
+        works = (self._busy.of(node.id, work) for work in self._instances[node.id].ports)
         stops = [[Stop(node.id, step, next(works), after, sides)] if port.takes_records else [] for port in step.ports]
         if (crossing := self._crossing_of.get(node.id)) is not None:
             for stop in chain.from_iterable(stops):
@@ -122,7 +125,7 @@ class Wiring:
         crossing, of_several = self._crossing_of.get(node.id), not ways_meet(self._nodes, node.inputs)
         if len(node.inputs) == 1 or (of_several and crossing is None):
             return [after] * len(node.inputs)
-        crossing = crossing or Crossing()
+        crossing = crossing or Crossing(self._busy)
         crossing.following = after
         if not of_several:
             # Nodes come here from the last to the first.

@@ -94,6 +94,13 @@ BUSY_TIME = Figure(
     is_counter=True,
     scale=1_000,
 )
+OPERATOR_BUSY_TIME = Figure(
+    "operator_accumulate_busy_time_seconds",
+    "How long an operator worked on records, in this attempt: its user functions, and what it does around them.",
+    (OPERATOR,),
+    is_counter=True,
+    scale=1_000,
+)
 BATCH_RECORDS = Figure("subtask_batch_records", "The most records that are put through the functions at once just now.")
 SPLIT_LAG = Figure("split_pending_records", "Records of a split left to read.", ("source", "split"))
 
@@ -110,6 +117,7 @@ FIGURES = (
     STREAM_TIME,
     OLDEST_TRANSACTION,
     BUSY_TIME,
+    OPERATOR_BUSY_TIME,
     BATCH_RECORDS,
     SPLIT_LAG,
 )

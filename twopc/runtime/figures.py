@@ -10,6 +10,7 @@ from twopc.protocol.figures import (
     LATE_RECORDS,
     OLDEST_TRANSACTION,
     OPEN_WINDOWS,
+    OPERATOR_BUSY_TIME,
     RECORDS_IN,
     RECORDS_OUT,
     SPLIT_LAG,
@@ -35,6 +36,7 @@ def figures_of(deps: SubtaskDependencies, batches: BatchSize, oldest_transaction
         STREAM_TIME.of(((operator, str(number)), at) for (operator, number), at in timed.stream_times().items()),
         OLDEST_TRANSACTION.of([((), oldest_transaction_ms)]),
         BUSY_TIME.of([((), round(batches.busy_seconds * 1_000))]),
+        OPERATOR_BUSY_TIME.by_operator(deps.dataflow.busy.milliseconds()),
         BATCH_RECORDS.of([((), batches.records)]),
         SPLIT_LAG.of(deps.inputs.split_lags().items()),
     )

@@ -2,7 +2,7 @@
 
 import { make, short, svg } from "./table.js";
 
-const WIDTH = 210, HEIGHT = 46, ACROSS = 96, DOWN = 22, LETTERS = 30;
+const WIDTH = 210, HEIGHT = 46, ACROSS = 96, DOWN = 22, LETTERS = 30, BUSY = 0.8;
 
 export function graphOf(definition, figures) {
   const operators = definition.operators;
@@ -15,7 +15,7 @@ export function graphOf(definition, figures) {
   const letters = new Set(operators.map((each) => each.errors_to));
   const sources = new Set(operators.filter((each) => !each.inputs.length && !letters.has(each.id)).map((each) => each.id));
   for (const edge of edges) picture.append(...drawn(edge, places, edgeText(edge, sources, edges, figures)));
-  for (const operator of operators) picture.append(node(operator, places.get(operator.id), edges, letters));
+  for (const operator of operators) picture.append(node(operator, places.get(operator.id), edges, letters, figures.busy.get(operator.id)));
   return picture;
 }
 
@@ -82,16 +82,20 @@ function drawn({ from, to, kind }, places, lines) {
   return [path, tip, ...texts];
 }
 
-function node(operator, [x, y], edges, letters) {
+// How busy an operator is: the part of its time that the busiest subtask spends in it.
+function node(operator, [x, y], edges, letters, busy) {
   const isEnd = !operator.inputs.length || !edges.some(({ from }) => from === operator.id);
   const kind = letters.has(operator.id) ? "letters" : isEnd ? "end" : "";
   const name = svg("text", { x: x + 10, y: y + 19 });
-  name.textContent = cut(operator.id);
+  const isKnown = busy !== null && busy !== undefined;
+  name.textContent = cut(operator.id, isKnown ? LETTERS - 6 : LETTERS);
+  const part = svg("text", { x: x + WIDTH - 10, y: y + 19, "text-anchor": "end", class: busy >= BUSY ? "full" : "quiet" });
+  part.textContent = isKnown ? `${Math.round(100 * busy)} %` : "";
   const what = svg("text", { x: x + 10, y: y + 36, class: "quiet" });
-  what.textContent = cut(operator.what);
+  what.textContent = cut(operator.what, LETTERS);
   const title = svg("title");
-  title.textContent = `${operator.id}: ${operator.what}${operator.on_error ? `; on error: ${operator.on_error}` : ""}`;
-  return svg("g", {}, title, svg("rect", { class: `node ${kind}`, x, y, width: WIDTH, height: HEIGHT, rx: 7 }), name, what);
+  title.textContent = `${operator.id}: ${operator.what}${operator.on_error ? `; on error: ${operator.on_error}` : ""}${isKnown ? `; takes ${part.textContent} of the time of the busiest subtask` : ""}`;
+  return svg("g", {}, title, svg("rect", { class: `node ${kind}`, x, y, width: WIDTH, height: HEIGHT, rx: 7 }), name, part, what);
 }
 
-const cut = (text) => (text.length > LETTERS ? `${text.slice(0, LETTERS - 1)}…` : text);
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);

@@ -100,7 +100,7 @@ function hide(id, hidden) {
 
 // Sums over subtasks of what each has counted in this attempt, and how fast that grows.
 function figuresOf(described) {
-  const found = { records: { in: 0, out: 0 }, speed: { in: null, out: null }, in: new Map(), out: new Map(), lags: new Map(), splits: new Map(), times: new Map(), wrong: {} };
+  const found = { records: { in: 0, out: 0 }, speed: { in: null, out: null }, in: new Map(), out: new Map(), busy: new Map(), lags: new Map(), splits: new Map(), times: new Map(), wrong: {} };
   if (!described) return found;
   if (attempt !== described.attempt) [attempt, counters] = [described.attempt, new Map()];
   for (const { subtask, progress } of described.subtasks) {
@@ -113,6 +113,10 @@ function figuresOf(described) {
       for (const { labels: [operator], value: counted } of of(`operator_num_records_${side}`)) {
         found[side].set(operator, sum(found[side].get(operator), rateOf(`${subtask} ${side} ${operator}`, counted)));
       }
+    }
+    for (const { labels: [operator], value } of of("operator_accumulate_busy_time_seconds")) {
+      const part = rateOf(`${subtask} busy ${operator}`, value);
+      if (part !== null) found.busy.set(operator, Math.max(found.busy.get(operator) || 0, part / 1000));
     }
     for (const { labels: [source, split], value } of of("split_pending_records")) {
       found.lags.set(source, sum(found.lags.get(source), value));
