@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from coordinator.schedule import SOON_MS
 from tests.jobs.cli import twopc
-from tests.jobs.test_savepoints import await_attached
+from twopc.checkpoints.catalog import read_job
 from twopc.faults.points import VARIABLE
+from twopc.faults.process import await_true
+from twopc.storage.local import LocalStore
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
@@ -83,15 +86,20 @@ def test_no_click_of_a_backlog_is_late_and_each_is_in_one_final_window_when_a_dr
     assert states == []
 
 
+def newest(folder: Path) -> int:
+    return read_job(LocalStore(folder / "ck"), NAME).completed[-1].checkpoint_id
+
+
 def drain(servers: str, folder: Path) -> None:
-    """Give the job the second half, and drain it; a worker is killed when the last checkpoint is triggered."""
+    """Give the job the second half, and drain it; a worker is killed at the first checkpoint of the drain."""
+    early = newest(folder) + len(SOON_MS)
     struck = folder / "struck"
-    armed = os.environ | {VARIABLE: f"BEFORE_TRIGGER,subtask=0,once={struck}"}
+    armed = os.environ | {VARIABLE: f"BEFORE_TRIGGER,checkpoint={early + 1},subtask=0,once={struck}"}
     quiet = subprocess.DEVNULL
     run = [sys.executable, "-m", "twopc", *command(servers, folder, "--checkpoint-interval", "10m")]
     with subprocess.Popen(run, stderr=quiet, stdout=quiet, env=armed) as running:
         try:
-            await_attached(folder / "ck", NAME)
+            await_true(lambda: newest(folder) == early, "the first checkpoints did not complete", 240)
             produce(servers, f"{NAME}-clicks", (click(number) for number in range(CLICKS, 2 * CLICKS)))
             stopped = twopc("stop", NAME, "--drain", "-o", "json", "--checkpoint-dir", str(folder / "ck"))
             assert stopped.code == 0, stopped.err
