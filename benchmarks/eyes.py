@@ -39,8 +39,8 @@ from twopc.testing.local_broker import LocalBroker
 from twopc.testing.ports import free_port
 from twopc.testing.topics import create_topic, delete_topic
 
-WINDOW_SECONDS = 3.0
-"""Three checkpoint intervals."""
+WINDOW_SECONDS = 4.0
+"""Four checkpoint intervals."""
 
 SETTLE_SECONDS = 0.3
 """From the moment at which somebody comes or goes until a window begins."""
