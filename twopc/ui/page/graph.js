@@ -2,7 +2,7 @@
 
 import { make, short, svg } from "./table.js";
 
-const WIDTH = 210, HEIGHT = 46, ACROSS = 96, DOWN = 22, LETTERS = 30, BUSY = 0.8;
+const WIDTH = 210, HEIGHT = 46, ACROSS = 96, DOWN = 22, LETTERS = 30, BUSY = 0.8, LEAST = 0.8;
 
 export function graphOf(definition, figures) {
   const operators = definition.operators;
@@ -11,7 +11,9 @@ export function graphOf(definition, figures) {
   const places = placesOf(operators, layers);
   const width = Math.max(...[...places.values()].map(([x]) => x)) + WIDTH + 8;
   const height = Math.max(...[...places.values()].map(([, y]) => y)) + HEIGHT + 8;
-  const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "graph of the job" });
+  const picture = svg("svg", { class: "fits", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "graph of the job" });
+  // A little too wide is made to fit; much too wide is scrolled, so that it can be read.
+  [picture.style.maxWidth, picture.style.minWidth] = [`${width}px`, `${LEAST * width}px`];
   const letters = new Set(operators.map((each) => each.errors_to));
   const sources = new Set(operators.filter((each) => !each.inputs.length && !letters.has(each.id)).map((each) => each.id));
   for (const edge of edges) picture.append(...drawn(edge, places, edgeText(edge, sources, edges, figures)));

@@ -51,7 +51,7 @@ export function usual(checkpoints) {
   if (done.length < 2) return "";
   const took = spread(done.map((each) => each.ended_ms - each.triggered_ms), duration);
   const sizes = spread(done.map((each) => each.size_bytes), bytes);
-  return `The last ${done.length} that completed took ${took}; they are ${sizes} large.`;
+  return `The last ${done.length} that completed took ${took}; size ${sizes}.`;
 }
 
 function spread(values, say) {
