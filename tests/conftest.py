@@ -87,9 +87,13 @@ def _seconds_allowed(item: pytest.Item) -> float:
 
 
 @pytest.fixture
-def forgotten_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else is to find the folders that job files are loaded from here."""
+def forgotten_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the job files that others have loaded is to travel here, nor of these elsewhere.
+
+    What a file of a test that goes one by one has asked of the environment would let all that follow do so.
+    """
     monkeypatch.setattr("twopc.loader.job_loader._folders", set())
+    monkeypatch.setattr("twopc.loader.job_loader._environment", {})
 
 
 @pytest.fixture(autouse=True)

@@ -52,7 +52,7 @@ class Opened(Exception):
 
 
 @pytest.fixture(autouse=True)
-def clients(monkeypatch: pytest.MonkeyPatch, forgotten_folders: None) -> None:
+def clients(monkeypatch: pytest.MonkeyPatch, forgotten_loads: None) -> None:
     """No client is opened; what it would be opened with is raised, but for the one that speaks the protocol itself."""
 
     def opened(config: dict[str, Any], *_: Any) -> None:

@@ -21,7 +21,7 @@ SEED, FAULTS = 72, (Kind.FILL_SNAPSHOT_DISK, Kind.EXPIRE_TRANSACTION)
 
 @pytest.mark.proof
 def test_a_declined_snapshot_and_an_expired_transaction_are_told_by_name_and_cost_no_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten_folders: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten_loads: None
 ) -> None:
     monkeypatch.setenv("DRILLED_JOB", "own-broker")
     plan = FaultDrillPlan(JOB_FILE, len(FAULTS), SEED, Load(records=2_000), scratch_dir=tmp_path)

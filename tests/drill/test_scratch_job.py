@@ -23,7 +23,7 @@ from twopc.protocol.ids import AttemptId, CheckpointId, SubtaskIndex
 from twopc.scratch.own_topic import KeptSource
 from twopc.sink import Outcome, Settled
 
-pytestmark = pytest.mark.usefixtures("forgotten_folders")
+pytestmark = pytest.mark.usefixtures("forgotten_loads")
 
 JOB = """
 from twopc import Job, Json, KafkaSink, KafkaSource

@@ -70,7 +70,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealed]:
         yield Sealed(f"127.0.0.1:{tls.port}", config, job, folder)
 
 
-def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(sealed: Sealed, forgotten_folders: None) -> None:
+def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(sealed: Sealed, forgotten_loads: None) -> None:
     config, checkpoints = ("--kafka-config", str(sealed.config)), ("--checkpoint-dir", str(sealed.folder / "chk"))
     for step in (
         ("produce", "--topic", "in", "--records", "500", "--keys", "10", *config),
@@ -85,7 +85,7 @@ def test_load_job_verdict_and_drill_get_at_brokers_that_want_tls(sealed: Sealed,
 
 @pytest.mark.proof
 def test_a_job_that_knows_nothing_of_tls_is_let_in_by_the_settings_of_its_run(
-    sealed: Sealed, tmp_path: Path, forgotten_folders: None
+    sealed: Sealed, tmp_path: Path, forgotten_loads: None
 ) -> None:
     job, pem = tmp_path / "bare_job.py", tmp_path / "pem.properties"
     job.write_text(BARE)

@@ -12,7 +12,6 @@ import pytest
 from twopc.errors import ConfigurationError
 from twopc.graph import JobDefinition
 from twopc.kafka.registry.access import URL_VARIABLE
-from twopc.loader import job_loader as loading
 from twopc.loader.job_loader import JobText, in_its_folder, load_job, loaded_apart
 from twopc.operators import Map
 from twopc.termination import Terminated
@@ -37,10 +36,9 @@ Write = Callable[[str, str], str]
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Iterator[Write]:
+def write(tmp_path: Path, forgotten_loads: None) -> Iterator[Write]:
     """Write files into a folder of job files; forget its modules afterwards."""
-    before = set(sys.modules), list(sys.path), set(loading._folders), list(sys.meta_path)
-    loading._folders.clear()
+    before = set(sys.modules), list(sys.path), list(sys.meta_path)
 
     def write_file(name: str, content: str) -> str:
         file = tmp_path / name
@@ -52,9 +50,7 @@ def write(tmp_path: Path) -> Iterator[Write]:
     for name in set(sys.modules) - before[0]:
         del sys.modules[name]
     sys.path[:] = before[1]
-    sys.meta_path[:] = before[3]
-    loading._folders.clear()
-    loading._folders.update(before[2])
+    sys.meta_path[:] = before[2]
 
 
 def test_the_one_job_of_a_file_is_found(write: Write) -> None:

@@ -12,7 +12,7 @@ from twopc.scratch.job_file import write_job_file
 from twopc.scratch.other_topics import rebound
 from twopc.scratch.own_topic import KeptSource
 
-pytestmark = pytest.mark.usefixtures("forgotten_folders")
+pytestmark = pytest.mark.usefixtures("forgotten_loads")
 
 JOB = """
 from twopc import Job, KafkaSink, KafkaSource

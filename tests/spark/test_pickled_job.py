@@ -17,7 +17,7 @@ from twopc.spark.pickled_job import PickledJob
 
 
 @pytest.fixture(autouse=True)
-def _path() -> Iterator[None]:
+def _path(forgotten_loads: None) -> Iterator[None]:
     before = list(sys.meta_path)
     yield
     sys.meta_path[:] = before
