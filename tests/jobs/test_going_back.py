@@ -17,6 +17,7 @@ from tests.jobs.cli import twopc
 from twopc.checkpoints.catalog import read_job
 from twopc.kafka.positions.partition_position import partition_positions
 from twopc.storage.local import LocalStore
+from twopc.storage.store import has_ledger
 from twopc.testing.broker import Broker
 from twopc.testing.topics import Write, create_topic, produce, read_topic
 
@@ -98,7 +99,8 @@ class BackAndForth:
         assert ended.code == 0, ended.err
 
     def _completed_by_now(self) -> list[int]:
-        there = (self.folder / "checkpoints" / self.name).exists()
+        # Its folder is there before its ledger.
+        there = has_ledger(LocalStore(self.folder / "checkpoints" / self.name))
         return self.completed() if there else []
 
 
