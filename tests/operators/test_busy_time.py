@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.operators.kit import Node, put_through, row
+from tests.operators.kit import Node, put_through
 from tests.operators.test_process import rows
 from twopc import Context, Processor, Record
 from twopc.operators import Dataflow, Map, Process
+from twopc.operators.busy_time import BusyTime
 from twopc.processor import Produced
 from twopc.testing.rows import batch_of
 from twopc.testing.states import DictStore
@@ -28,22 +29,25 @@ def taking(seconds: float) -> Any:
     return function
 
 
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twopc.operators.busy_time.perf_counter", lambda: now)
+def flow_of(**steps: Any) -> Dataflow:
+    """Return steps in a row, by their ids, whose time is that which functions take."""
+    ids = ["in", *steps]
+    inner = [Node(key, (before,), steps[key]) for before, key in zip(ids, steps, strict=False)]
+    nodes = [Node("in"), *inner, Node("out", (ids[-1],))]
+    return Dataflow(nodes, DictStore(), lambda source, error: (), [0], busy=BusyTime(lambda: now))
 
 
 def test_each_operator_has_the_time_of_its_own_function() -> None:
-    flow = row([Map(taking(0.5)), Map(taking(0.125)), Map(str)], DictStore())
+    flow = flow_of(a=Map(taking(0.5)), b=Map(taking(0.125)), c=Map(str))
     put_through(flow, "in", batch_of(rows((None, 1, None), (None, 2, None))))
     put_through(flow, "in", batch_of(rows((None, 3, None))))
-    assert flow.busy.milliseconds() == {"0": 1_500, "1": 375, "2": 0}
+    assert flow.busy.milliseconds() == {"a": 1_500, "b": 375, "c": 0}
 
 
 def test_a_record_on_which_it_raises_took_time_too() -> None:
-    flow = row([Map(taking(0.5))], DictStore(), lambda source, error: ())
+    flow = flow_of(a=Map(taking(0.5)))
     put_through(flow, "in", batch_of(rows((None, 1, None), (None, "bad", None), (None, 2, None))))
-    assert flow.busy.milliseconds() == {"0": 1_500}
+    assert flow.busy.milliseconds() == {"a": 1_500}
 
 
 class Slow(Processor):
@@ -62,8 +66,7 @@ class Slow(Processor):
 
 @pytest.mark.parametrize("how", ["by a record", "by a drain", "by the time of others"])
 def test_what_passing_time_brings_up_counts_however_it_passes(how: str) -> None:
-    nodes = [Node("in"), Node("op", ("in",), Process(Slow(), "op")), Node("out", ("op",))]
-    flow = Dataflow(nodes, DictStore(), numbers=[0])
+    flow = flow_of(op=Process(Slow(), "op"))
     put_through(flow, "in", batch_of(rows(("a", "x", 1))))
     assert flow.busy.milliseconds() == {"op": 250}
     match how:

@@ -69,14 +69,14 @@ class Dataflow:
         numbers: Collection[int] = (),
         tables: Mapping[str, BroadcastTable] | None = None,
         latest: Latest = unbounded,
+        busy: BusyTime | None = None,
     ) -> None:
         """`numbers` are the partition numbers whose state is kept here, `tables` the broadcast tables of the job.
 
-        `latest` says to which time records may move stream time.
+        `latest` says to which time records may move stream time; `busy` counts the time of each operator.
         """
-        self._on_error = on_error
+        self._on_error, self._numbers = on_error, numbers
         self._failed = False
-        self._numbers = numbers
         self._instances: dict[str, Instance] = {}
         self._source_times = SourceTimes(store)
         with ExitStack() as closing:
@@ -84,7 +84,7 @@ class Dataflow:
             self._open(nodes, store, tables or {}, latest)
             closing.pop_all()
         origins = {key: sources_before(nodes, key) for key in self._instances}
-        self.busy = BusyTime()
+        self.busy = busy or BusyTime()
         self.timed = TimedOperators(self._instances, origins, numbers, self.busy)
         self.marks = MarkedTimes(nodes, self.timed, self._source_times, store)
         self.mark: Row | None = None

@@ -17,6 +17,7 @@ from twopc.graph.counted_time import with_counted_time
 from twopc.graph.operator import Operator
 from twopc.operators import Dataflow
 from twopc.operators.broadcast import broadcast_tables, feeding_broadcasts
+from twopc.operators.busy_time import BusyTime
 from twopc.operators.time_ahead import Bound, say_times_ahead, set_time_back
 from twopc.operators.time_bound import ahead_of
 from twopc.partition_groups import owned
@@ -109,7 +110,8 @@ def assemble(
     numbers = owned(spec.splits, definition.keyed_sources)
     latest = ahead_of(around.clock, spec.settings.max_time_ahead_ms)
     state = KeyedState(backend)
-    dataflow = Dataflow(_operators(definition), state, record_errors.refuse, numbers, tables, latest)
+    busy = BusyTime(around.clock.monotonic)
+    dataflow = Dataflow(_operators(definition), state, record_errors.refuse, numbers, tables, latest, busy)
     closing.callback(dataflow.close)
     inline_bytes = spec.settings.inline_bytes(spec.parallelism)
     return SubtaskDependencies(
